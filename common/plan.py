@@ -3,103 +3,34 @@
 python -m common.plan --devices 4 --microbatches 4      all strategies, side by side
 python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
 python -m common.plan --net resnet18 --strategy zero3 --optimizer adam --precision mixed
-python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor --devices 8
+python -m common.plan --net transformer --parameters 7e9 --layers 32 --strategy zero3 --card h100
+python -m common.plan --choose --net transformer --parameters 13e9 --devices 8 --card a100
 
 Nothing is trained: the numbers are computed from the plan that a run would execute.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
-from common.chapters.spec import Flags, option
-from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.chapters.strategies import STRATEGIES
 from common.drawing.plans import step
-from common.parallel import strategies
-from common.parallel.ledger import Usage
-from common.parallel.nets import Net, dense, lenet, resnet18
 from common.parallel.pipelines import bubble
-from common.parallel.plans import Plan
+from common.scaling.choose import SEARCHED, choose
+from common.scaling.cluster import with_prefix
+from common.scaling.scenario import NETS, Scenario
+from common.scaling.steps import CARDS
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, path
+from common.terminal.values import path
 
-NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
-    "lenet": (lenet, ("depth",)),
-    "resnet18": (resnet18, ("width",)),
-    "dense": (dense, ("parameters", "layers")),
-}
-"""The nets, and the flags that give the size of each."""
+TOKENS: Final = 16_384
+"""The examples of a transformer's minibatch, unless they are given."""
 
-PRECISIONS: Final = {"float32": (4, 4, 0), "float64": (8, 8, 0), "mixed": (2, 4, 4)}
-"""Bytes of an element, of an element of optimizer state, and of a master weight.
-
-In mixed precision weights, gradients and activations have 16 bits.
-"""
-
-OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
-"""Elements of optimizer state for each weight."""
-
-PARAMETERS: Final = 10**13
-
-
-def large(text: str) -> int:
-    """A number of parameters, as 7e9 or 7000000000."""
-    return int(count(PARAMETERS)(f"{above_zero(text):.0f}"))
-
-
-def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -> Any:
-    """A flag that takes a number."""
-    text = f"{text} (%(default)s)".strip()
-    return option(default, text, most=most, metavar=metavar, **about)
-
-
-@dataclass(frozen=True)
-class Scenario(Flags):
-    """The flags that describe a plan; of the sizes, those of its `net` count."""
-
-    strategy: str = option("data", "(else all, side by side)", known=STRATEGIES, unset=True)
-    devices: int = size(4, "", DEVICES)
-    replicas: int = size(1, "groups of devices", DEVICES, "R")
-    microbatches: int = size(1, "of a minibatch", MICROBATCHES, "M")
-    schedule: str = option("1f1b", "of a pipeline (1f1b)", known=SCHEDULES, unset=True)
-    examples: int = size(256, "in a minibatch", 2**20)
-    net: str = option("lenet", "dense: equal layers in a row (%(default)s)", known=NETS)
-    depth: int = size(0, "lenet: more layers", DEPTH, "D", least=0)
-    width: int = size(64, "resnet18: channels", WIDTH, "W")
-    parameters: int = size(100_000_000, "dense", PARAMETERS, "P", type=large)
-    layers: int = size(24, "dense", 200, "L")
-    precision: str = option("float32", "mixed: 16 bits, state 32 (%(default)s)", known=PRECISIONS)
-    optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
-
-    def network(self) -> Net:
-        """The net."""
-        make, sizes = NETS[self.net]
-        return make(*(getattr(self, name) for name in sizes))
-
-    def title(self) -> str:
-        """The net with its size, in words."""
-        sizes = [f"{name} {getattr(self, name):,}" for name in NETS[self.net][1]]
-        return " ".join([self.net, *sizes])
-
-    def plan(self) -> Plan:
-        """How the net is split."""
-        how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
-        where = self.strategy, self.devices, self.replicas
-        return strategies.split(self.network(), *where, **how)
-
-    def refusal(self) -> str:
-        """Why there is no such plan; empty if there is one."""
-        net = self.network()
-        return strategies.refusal(net, self.strategy, self.devices, self.replicas)
-
-    def usage(self) -> Usage:
-        """The traffic and the peak memory of a step."""
-        item, state, master = PRECISIONS[self.precision]
-        per_weight = master + OPTIMIZERS[self.optimizer] * state
-        return self.plan().usage(self.examples, item, per_weight)
+BEST: Final = 5
+"""The most plans that `--choose` shows."""
 
 
 def of_one(scenario: Scenario) -> Iterator[str]:
@@ -120,13 +51,21 @@ def of_one(scenario: Scenario) -> Iterator[str]:
     if plan.strategy == "pipeline":
         yield ""
         for stage, names in enumerate(plan.stages):
-            yield f"stage {stage}: {', '.join(names)}"
+            most = names if len(names) < 10 else [names[0], "...", names[-1]]
+            yield f"stage {stage}: {', '.join(most)}"
         events = plan.simulated(usage.examples)
         end, waits = max(event.end for event in events), bubble(events, plan.devices)
         yield (
             f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting, "
             f"which is {waits / (1 - waits):.1%} of the ideal time"
         )
+    if scenario.card:
+        time = scenario.seconds()
+        parts = [f"{name} {with_prefix(part, 's')}" for name, part in time.parts.items() if part]
+        yield ""
+        yield f"a step takes {with_prefix(time.step, 's')}: {', '.join(parts)}"
+        yield f"{with_prefix(time.hidden, 's')} of messages are hidden behind computation"
+        yield f"{usage.examples / time.step:,.0f} examples/s, {time.used:.1%} of the peak"
 
 
 def of_all(scenario: Scenario) -> Iterator[str]:
@@ -137,16 +76,37 @@ def of_all(scenario: Scenario) -> Iterator[str]:
     rows = []
     for name in STRATEGIES:
         chosen = replace(scenario, strategy=name)
-        cells = [chosen.refusal(), "", "", ""]
+        cells = [chosen.refusal(), "", "", "", *[""] * bool(scenario.card)]
         if not cells[0]:
             usage = chosen.usage()
             sent = usage.all_sent()
             numbers = max(usage.kept()), max(sent), sum(sent), sum(usage.messages)
             cells = [f"{number:,}" for number in numbers]
+            cells += [f"{chosen.seconds().step:.3g}"] if scenario.card else []
         rows.append([name, *cells])
     kept = "bytes kept by the fullest device"
     headings = ["strategy", kept, "sent by the busiest", "sent by all", "messages"]
+    headings += ["seconds"] if scenario.card else []
     yield from markdown(headings, rows)
+
+
+def best_of(scenario: Scenario) -> Iterator[str]:
+    """The fastest plans that fit, what bounds each, and why it is slower than the one before."""
+    memory = scenario.memory or CARDS[scenario.card or ""]["memory"]
+    rows, faster = [], dict[str, float]()
+    for plan, time, kept in choose(scenario, memory)[:BEST]:
+        bounds = [f"{name} {part / time.step:.0%}" for name, part in time.parts.items()]
+        more = {name: part - faster.get(name, part) for name, part in time.parts.items()}
+        most, faster = max(more, key=lambda name: more[name]), time.parts
+        why = f"{with_prefix(more[most], 's')} more {most}" if more[most] else ""
+        numbers = f"{time.step:.3g}", f"{kept / 1e9:.3g}", f"{1 - kept / memory:.0%}"
+        how = {name: str(getattr(plan, name)) for name in SEARCHED}
+        how["schedule"] *= plan.strategy == "pipeline"
+        rows.append([*how.values(), *numbers, *bounds[:2], why])
+    yield f"{scenario.title()}, devices: {scenario.devices}; a step, examples: {scenario.examples}:"
+    yield ""
+    headings = ["seconds", "GB kept", "free", "bound by", "then", "slower by"]
+    yield from markdown([*SEARCHED, *headings], rows)
 
 
 def idle(given: Mapping[str, Any]) -> str:
@@ -154,11 +114,17 @@ def idle(given: Mapping[str, Any]) -> str:
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
     strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
+    needs = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), "card")
     for flag in given:
+        name = f"--{flag.replace('_', '-')}"
         if nets.get(flag, net) != net:
-            return f"--{flag} means nothing for --net {net}: it is for {nets[flag]}"
+            return f"{name} means nothing for --net {net}: it is for {nets[flag]}"
         if not strategies.get(flag, True):
-            return f"--{flag} means nothing for --strategy {strategy}"
+            return f"{name} means nothing for --strategy {strategy}"
+        if flag in SEARCHED and "choose" in given:
+            return f"{name} means nothing with --choose, which searches it"
+        if (needed := (needs | {"memory": "choose"}).get(flag, flag)) not in given:
+            return f"{name} means nothing without --{needed}"
     return ""
 
 
@@ -170,16 +136,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     flags = vars(parser.parse_args(argv))
     out = flags.pop("out")
     given = {k: value for k, value in flags.items() if value != parser.get_default(k)}
-    scenario, chosen = Scenario(**given), "strategy" in given
+    if given.get("net") == "transformer":
+        given = {"examples": TOKENS, **given}
+    scenario, one = Scenario(**given), "strategy" in given
     if out is not None:
         require_file(out, "--out", ".svg")
     unnamed = "--out draws one --strategy: name it" if out else ""
-    if refusal := idle(given) or (scenario.refusal() if chosen else unnamed):
+    if refusal := idle(given) or (scenario.refusal() if one else unnamed):
         raise RequestError(refusal)
-    if not chosen:
-        print("\n".join(of_all(scenario)))
-        return
-    print("\n".join(of_one(scenario)))
+    lines = best_of if scenario.choose else of_one if one else of_all
+    print("\n".join(lines(scenario)))
     if out is not None:
         write_text(out, step(scenario.plan(), scenario.usage()))
 

@@ -34,7 +34,7 @@ class Flags:
         for each in fields(self):
             value, about = getattr(self, each.name), each.metadata
             values = value if isinstance(value, tuple) else (value,)
-            if "known" in about and value not in about["known"]:
+            if "known" in about and value not in (None, *about["known"]):
                 raise ValueError(f"{each.name} {value} is none of {', '.join(about['known'])}")
             if "most" in about and value is not None:
                 least, most = about["least"], about["most"]

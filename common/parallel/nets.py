@@ -2,11 +2,39 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from typing import Any, Final
 
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
+
+RECOMPUTE: Final = ("none", "selective", "full")
+"""Recomputed in the backward pass: nothing, the attention's scores, whole blocks."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a transformer, of which an example is a token."""
+
+    count: int
+    hidden: int
+    heads: int
+    sequence: int = 2048
+    recompute: str = "none"
+    vocabulary: int = 0
+
+    def kept(self, blocks: int, shards: int) -> int:
+        """The elements of 16 bits kept for a token on each of the `shards` of these blocks.
+
+        Layer normalization and dropout are replicated (Korthikanti et al., 2022, section 4).
+        Recomputed elements count once, for the block that the backward pass is in.
+        """
+        scores = math.ceil(5 * self.heads * self.sequence / (2 * shards))
+        block = 5 * self.hidden + math.ceil(12 * self.hidden / shards)
+        if self.recompute == "full":
+            return blocks * self.hidden + block + scores
+        return blocks * block + (blocks if self.recompute == "none" else 1) * scores
 
 
 @dataclass(frozen=True)
@@ -16,7 +44,8 @@ class Net:
     `shapes` are those of the parameters: layer `fc1` has `fc1.weight` and `fc1.bias`. For each
     layer, in order, `positions` has the number of places of an image where it is applied,
     `inputs` the elements of its input for an example. `pairs` are column-parallel and
-    row-parallel layers. A pipeline is cut only between `units` of layers.
+    row-parallel layers. A pipeline is cut only between `units` of layers. A transformer's
+    `blocks` say what it keeps and recomputes; other nets keep the inputs of layers.
     """
 
     shapes: Shapes
@@ -24,6 +53,7 @@ class Net:
     inputs: Mapping[str, int]
     pairs: Sequence[tuple[str, str]]
     units: Sequence[Sequence[str]]
+    blocks: Blocks | None = field(default=None, kw_only=True)
 
     @cached_property
     def layers(self) -> list[str]:
@@ -56,6 +86,27 @@ class Net:
         weights = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
         return self.positions[layer] * weights
 
+    @cached_property
+    def allreduces(self) -> list[tuple[str, int]]:
+        """The all-reduces of tensor parallelism: their kind, and elements for each example."""
+        times = 2 if self.blocks and self.blocks.recompute == "full" else 1
+        sums = [("activations", self.output(row)) for _, row in self.pairs] * times
+        first = () if self.blocks else self.layers[:1]  # whose input needs no gradient
+        columns = [column for column, _ in self.pairs if column not in first]
+        return [*sums, *(("gradients", self.inputs[column]) for column in columns)]
+
+    def operations(self) -> tuple[int, int]:
+        """Floating-point operations of a step for each example: of the net, and to recompute.
+
+        A multiplication takes 2 forward and 4 backward (Narayanan et al., 2021, appendix).
+        """
+        work = sum(map(self.work, self.layers))
+        if self.blocks is None:
+            return 6 * work, 0
+        scores = 2 * self.blocks.count * self.blocks.hidden * self.blocks.sequence
+        again = {"none": 0, "selective": scores, "full": work + scores}[self.blocks.recompute]
+        return 6 * (work + scores + self.blocks.hidden * self.blocks.vocabulary), 2 * again
+
 
 def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
     """A net without branches: it is cut anywhere, and its layers pair in order."""
@@ -73,14 +124,24 @@ def lenet(depth: int) -> Net:
     return chain(shapes, positions, dict.fromkeys(layers, 128) | inputs)
 
 
-def dense(parameters: int, layers: int) -> Net:
-    """Equal square dense layers with about `parameters` elements in all."""
-    side = max(1, math.isqrt(parameters // layers))
-    names = [f"layer{number}" for number in range(1, layers + 1)]
+def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, **how: Any) -> Net:
+    """Blocks of a transformer, without embeddings; `how`: further fields of `Blocks`.
+
+    0: `hidden` is such that there are about `parameters` elements, 12 h^2 a layer; there are
+    8 `heads` for each 1,024 of it.
+    """
+    hidden = hidden or 2 * max(1, int(math.sqrt(parameters / layers / 12) / 2 + 0.5))
+    sizes = {"qkv": (1, 3), "proj": (1, 1), "mlp1": (1, 4), "mlp2": (4, 1)}
+    units = [[f"block{i}.{name}" for name in sizes] for i in range(1, layers + 1)]
     shapes: Shapes = {}
-    for name in names:
-        shapes |= {f"{name}.weight": (side, side), f"{name}.bias": (side,)}
-    return chain(shapes, dict.fromkeys(names, 1), dict.fromkeys(names, side))
+    for unit in units:
+        for layer, (ins, outs) in zip(unit, sizes.values(), strict=True):
+            shapes[f"{layer}.weight"] = (ins * hidden, outs * hidden)
+            shapes[f"{layer}.bias"] = (outs * hidden,)
+    inputs = {layer: shapes[f"{layer}.weight"][0] for unit in units for layer in unit}
+    pairs = [pair for unit in units for pair in ((unit[0], unit[1]), (unit[2], unit[3]))]
+    blocks = Blocks(layers, hidden, heads or 8 * max(1, int(hidden / 1024 + 0.5)), **how)
+    return Net(shapes, dict.fromkeys(inputs, 1), inputs, pairs, units, blocks=blocks)
 
 
 def resnet18(width: int) -> Net:

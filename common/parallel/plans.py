@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
@@ -38,6 +38,8 @@ Layout = tuple[Part | None, ...]
 
 Layouts = Mapping[str, Layout]
 """The layout of each tensor."""
+
+_order = lru_cache(maxsize=1)(order)  # the same for each stage
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Plan(Net):
 
     def order(self, microbatches: int) -> Order:
         """The passes of each device of a pipeline, in order."""
-        return order(self.schedule, self.devices, microbatches)
+        return _order(self.schedule, self.devices, microbatches)
 
     def passes(self, microbatches: int) -> list[Pass]:
         """All passes of a pipeline, each after those that it needs."""
@@ -141,6 +143,14 @@ class Plan(Net):
 
     def activations_kept(self, device: int) -> int:
         """The elements that a device keeps for each example in flight."""
+        if self.blocks is None:
+            return self.inputs_kept(device)
+        layers = self.stages[device] if self.strategy == "pipeline" else self.layers
+        shards = self.devices if self.strategy == "tensor" else 1
+        return self.blocks.kept(len(layers) // len(self.units[0]), shards)
+
+    def inputs_kept(self, device: int) -> int:
+        """The elements of the inputs of layers that a device keeps for each example."""
         return sum(self.inputs.values())
 
     def sizes_of(self, layouts: Layouts, device: int) -> dict[str, int]:
@@ -173,15 +183,20 @@ class Plan(Net):
             here = rows.stop - rows.start
             self.count_sends(here, group, ledger)
             for device, number in enumerate(group):
-                most, ledger.live[number] = self.in_flight(here, device)
-                inputs = most * self.activations_kept(device)
-                grads = self.gradients_kept(device, here)
-                ledger.peak["activations"][number] = itemsize * inputs
-                ledger.peak["weights"][number] = itemsize * self.weights_kept(device)
-                ledger.peak["gradients"][number] = itemsize * grads
-                sizes = self.sizes_of(self.updated, device).values()
-                ledger.peak["momentum"][number] = state * sum(sizes)
+                ledger.live[number] = self.in_flight(here, device)[1]
+                for kind, size in self.memory(here, device, itemsize, state).items():
+                    ledger.peak[kind][number] = size
                 if replica:  # the first row sums the gradients of its column
-                    size, ends = itemsize * sum(sizes), (device, number)
-                    ledger.allreduce(size, ends, "gradients", len(sizes))
+                    sizes, ends = self.sizes_of(self.updated, device).values(), (device, number)
+                    ledger.allreduce(itemsize * sum(sizes), ends, "gradients", len(sizes))
         return ledger.usage(examples)
+
+    def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
+        """The peak bytes of a device by kind, where its replica has so many examples."""
+        inputs = self.in_flight(examples, device)[0] * self.activations_kept(device)
+        return {
+            "weights": itemsize * self.weights_kept(device),
+            "gradients": itemsize * self.gradients_kept(device, examples),
+            "momentum": state * self.elements_updated(device),
+            "activations": itemsize * inputs,
+        }

@@ -14,7 +14,8 @@
     activations: ["data-cell", 0.6, "activations"],
   };
 
-  const FIELDS = { depth: "lenet", width: "resnet18", millions: "dense", layers: "dense" };
+  const FIELDS = { depth: "lenet", width: "resnet18", millions: "transformer",
+    layers: "transformer", sequence: "transformer", recompute: "transformer" };
 
   // Devices in words: several by the first and the last one.
   function named(devices) {
@@ -29,9 +30,25 @@
     return { device: kept.indexOf(most), most };
   };
 
-  function found(settings) {
+  function found(settings, cluster) {
     const refusal = plans.refusal(settings);
-    return { settings, refusal, usage: refusal ? null : plans.usage(settings) };
+    if (refusal) return { settings, refusal };
+    const plan = plans.planOf(settings), time = plans.predict(settings, cluster, plan);
+    return { settings, usage: plans.usage(settings, plan), time };
+  }
+
+  function seconds(time) {
+    const [unit, scale] = time >= 1 ? ["s", 1] : time >= 1e-3 ? ["ms", 1e3] : ["µs", 1e6];
+    return `${(time * scale).toPrecision(3)}\u00a0${unit}`;
+  }
+
+  // How long a step takes, the longest part first, and what bounds it.
+  function timed({ step, parts, hidden, used }, examples) {
+    const longest = Object.entries(parts).sort(([, a], [, b]) => b - a).filter(([, time]) => time);
+    return `A step takes ${seconds(step)}: ` +
+      longest.map(([name, time]) => `${name} ${seconds(time)}`).join(", ") +
+      `; messages of ${seconds(hidden)} overlap. ${exact(Math.round(examples / step))} examples ` +
+      `a second use ${(100 * used).toFixed(1)}\u00a0% of the peak.`;
   }
 
   // Devices that keep the same, as far as it is shown.
@@ -113,13 +130,13 @@
   }
 
   function comparison(every, strategy, card) {
-    const rows = every.map(({ settings, refusal, usage }) => {
+    const rows = every.map(({ settings, refusal, usage, time }) => {
       if (refusal) return [settings.strategy, `no: ${refusal}`];
       const { most } = fullest(usage), sent = sum(MOVED.map((kind) => sum(usage.sent[kind])));
       return [settings.strategy, bytes(most), bytes(sent), exact(sum(usage.messages)),
-        most > card ? "no" : "yes"];
+        seconds(time.step), most > card ? "no" : "yes"];
     });
-    const made = table(["strategy", "most kept", "sent by all", "messages", "fits"], rows,
+    const made = table(["strategy", "most kept", "sent by all", "messages", "a step", "fits"], rows,
       "Every strategy on these devices");
     const row = made.querySelectorAll("tbody tr")[STRATEGIES.indexOf(strategy)];
     row.setAttribute("aria-current", true);
@@ -138,18 +155,19 @@
       [String(device), ...columns.map(([, values]) => exact(values[device]))]));
   }
 
-  start("memory", ({ find, show }) => {
+  start("memory", ({ data, find, show }) => {
     return (values) => {
       for (const [name, net] of Object.entries(FIELDS)) show(name, values.net === net);
       show("gigabytes", values.card === "other");
       const gigabytes = values.card === "other" ? values.gigabytes : Number(values.card);
       const card = 1e9 * gigabytes, size = `${gigabytes}\u00a0GB`;
       const settings = { ...values, parameters: 1e6 * values.millions };
-      const every = STRATEGIES.map((strategy) => found({ ...settings, strategy }));
-      const { refusal, usage } = every[STRATEGIES.indexOf(values.strategy)];
+      const every = STRATEGIES.map((strategy) => found({ ...settings, strategy },
+        plans.clusterOf(data, values)));
+      const { refusal, usage, time } = every[STRATEGIES.indexOf(values.strategy)];
       for (const name of ["stage", "legend", "traffic", "exact"]) find(name).hidden = !usage;
       find("words").textContent = refusal ? `There is no such plan: ${refusal}.`
-        : `${fits(usage, card, size)} ${bottleneck(usage)}`;
+        : `${fits(usage, card, size)} ${bottleneck(usage)} ${timed(time, values.examples)}`;
       find("comparison").replaceChildren(comparison(every, values.strategy, card));
       if (!usage) return;
       find("stage").replaceChildren(bars(usage, card, size, find("stage").clientWidth));

@@ -108,11 +108,29 @@ globalThis.plans = (() => {
       byName(layers, (_, i) => given[i] ?? 128));
   }
 
-  function dense(parameters, layers) {
-    const side = Math.max(1, Math.floor(Math.sqrt(Math.floor(parameters / layers))));
-    const names = range(layers).map((i) => `layer${i + 1}`);
-    const shapes = Object.assign({}, ...names.map((name) => fullyConnected(name, side, side)));
-    return chain(shapes, byName(names, () => 1), byName(names, () => side));
+  const halfUp = (number) => Math.max(1, Math.floor(number + 0.5));
+
+  function transformer({ parameters, layers, hidden = 0, heads = 0, sequence, recompute }) {
+    hidden ||= 2 * halfUp(Math.sqrt(parameters / layers / 12) / 2);
+    heads ||= 8 * halfUp(hidden / 1024);
+    const sizes = { qkv: [1, 3], proj: [1, 1], mlp1: [1, 4], mlp2: [4, 1] };
+    const units = range(layers).map((i) =>
+      Object.keys(sizes).map((name) => `block${i + 1}.${name}`));
+    const shapes = Object.assign({}, ...units.flatMap((unit) =>
+      Object.values(sizes).map(([ins, outs], i) =>
+        fullyConnected(unit[i], ins * hidden, outs * hidden))));
+    const inputs = byName(units.flat(), (name) => shapes[`${name}.weight`][0]);
+    const pairs = units.flatMap((unit) => [unit.slice(0, 2), unit.slice(2)]);
+    return { shapes, positions: mapped(inputs, () => 1), inputs, pairs, units,
+      blocks: { count: layers, hidden, heads, sequence, recompute } };
+  }
+
+  // The numbers of 16 bits that each of the devices that split blocks keeps for a token.
+  function blocksKept({ hidden, heads, sequence, recompute }, blocks, shards) {
+    const scores = Math.ceil(5 * heads * sequence / (2 * shards));
+    const block = 5 * hidden + Math.ceil(12 * hidden / shards);
+    if (recompute === "full") return blocks * hidden + block + scores;
+    return blocks * block + (recompute === "none" ? blocks : 1) * scores;
   }
 
   function resnet18(width) {
@@ -170,6 +188,15 @@ globalThis.plans = (() => {
       let begin = 0;
       return pipelines.balanced(work, this.devices).map((count) =>
         this.units.slice(begin, (begin += count)).flat());
+    }
+
+    // All-reduces of tensor parallelism: the kind, and the numbers for each example.
+    allreduces() {
+      const sums = this.pairs.map(([, row]) => ["activations", this.output(row)]);
+      const columns = this.pairs.map(([column]) => column)
+        .filter((column) => this.blocks || column !== this.layers[0]);
+      return [...sums, ...(this.blocks?.recompute === "full" ? sums : []),
+        ...columns.map((column) => ["gradients", this.inputs[column]])];
     }
 
     rowsOf(examples) {
@@ -298,11 +325,8 @@ globalThis.plans = (() => {
 
   function tensorMoves(plan, examples, numbers, moved) {
     for (const [start, stop] of plan.microbatchesOf(examples))
-      for (const [column, row] of plan.pairs) {
-        moved.allreduce(numbers, (stop - start) * plan.output(row), "activations");
-        if (column !== plan.layers[0])
-          moved.allreduce(numbers, (stop - start) * plan.inputs[column], "gradients");
-      }
+      for (const [kind, size] of plan.allreduces())
+        moved.allreduce(numbers, (stop - start) * size, kind);
   }
 
   function zeroMoves(plan, examples, numbers, moved) {
@@ -319,7 +343,8 @@ globalThis.plans = (() => {
 
   const lengths = (bounds) => bounds.map(([start, stop]) => stop - start);
   const largestOf = (plan, examples) => Math.max(...lengths(plan.microbatchesOf(examples)));
-  const allInputs = (plan, layers) => sum(layers.map((layer) => plan.inputs[layer]));
+  const allInputs = (plan, layers) => plan.blocks ? blocksKept(plan.blocks, layers.length / 4, 1)
+    : sum(layers.map((layer) => plan.inputs[layer]));
 
   const dataActivations = (plan, examples) =>
     [[largestOf(plan, examples) * allInputs(plan, plan.layers), 1]];
@@ -335,6 +360,10 @@ globalThis.plans = (() => {
 
   function tensorActivations(plan, examples) {
     const largest = largestOf(plan, examples);
+    if (plan.blocks) {
+      const kept = blocksKept(plan.blocks, plan.units.length, plan.devices);
+      return range(plan.devices).map(() => [largest * kept, 1]);
+    }
     const alone = plan.layers.filter((layer) => !plan.pairs.flat().includes(layer));
     const whole = allInputs(plan, alone) +
       sum(plan.pairs.map(([column, row]) => plan.inputs[column] + plan.output(row)));
@@ -389,9 +418,8 @@ globalThis.plans = (() => {
   const PRECISIONS = { float32: [4, 4, 0], float64: [8, 8, 0], mixed: [2, 4, 4] };
   const OPTIMIZERS = { sgd: 0, momentum: 1, adam: 2 };
 
-  const network = ({ net, depth, width, parameters, layers }) =>
-    net === "lenet" ? lenet(depth)
-      : net === "resnet18" ? resnet18(width) : dense(parameters, layers);
+  const network = (scenario) => scenario.net === "lenet" ? lenet(scenario.depth)
+    : scenario.net === "resnet18" ? resnet18(scenario.width) : transformer(scenario);
 
   function planOf(scenario) {
     const replicas = scenario.strategy === "data" ? scenario.devices : scenario.replicas;
@@ -408,6 +436,8 @@ globalThis.plans = (() => {
     if (strategy === "pipeline" && group > net.units.length)
       return `a pipeline of ${group} devices needs as many stages, and the net can be cut into ` +
         String(net.units.length);
+    if (strategy === "tensor" && net.blocks && net.blocks.heads % group)
+      return `the ${net.blocks.heads} heads of a block do not divide over ${group} devices`;
     const cut = net.pairs.map(([column]) => net.shapes[`${column}.bias`][0]);
     const narrowest = cut.length ? Math.min(...cut) : 0;
     if (strategy === "tensor" && group > Math.max(1, narrowest))
@@ -420,6 +450,75 @@ globalThis.plans = (() => {
     return predicted(plan, scenario.examples, item, copy + OPTIMIZERS[scenario.optimizer] * state);
   }
 
+  // --- common/scaling/steps.py
+
+  const PARTS = ["compute", "bubble", "tensor", "pipeline", "data"];
+
+  function operations(plan) {
+    const work = sum(plan.layers.map((layer) => plan.work(layer)));
+    if (!plan.blocks) return [6 * work, 0];
+    const { count, hidden, sequence, recompute } = plan.blocks;
+    const scores = 2 * count * hidden * sequence;
+    return [6 * (work + scores),
+      2 * { none: 0, selective: scores, full: work + scores }[recompute]];
+  }
+
+  // All-reduces of so many bytes together, by a ring of every `stride`-th device.
+  function ring({ inside, between, node }, devices, stride, size, times) {
+    const members = Math.max(1, Math.min(devices, Math.floor(node / stride)));
+    const nodes = Math.ceil(devices / members), shared = nodes > 1 ? between[1] / members : 0;
+    const latency = (devices - nodes) * inside[0] + (nodes - 1) * between[0];
+    return 2 * (times * latency +
+      size * Math.max(inside[1], shared) * (devices - 1) / devices);
+  }
+
+  // The share of the work in the stage that has most.
+  function slowest(plan) {
+    if (!plan.stages.length) return 1;
+    const work = (layers) => sum(layers.map((layer) => plan.work(layer)));
+    return Math.max(...plan.stages.map(work)) / work(plan.layers);
+  }
+
+  function clusterOf({ cards, links }, { gpu, precision, percent, link, between, node }) {
+    const peak = cards[gpu][precision];
+    return { speed: peak * percent / 100, peak, inside: links[link], between: links[between], node };
+  }
+
+  // A step on a cluster: `speed` and `peak` in operations a second of a device, links as pairs of
+  // seconds of a message and of a byte. Seconds of its parts, and of messages that overlap.
+  function predict(scenario, cluster, plan = planOf(scenario)) {
+    const [itemsize] = PRECISIONS[scenario.precision], { strategy, microbatches: many } = plan;
+    const zero = strategy.startsWith("zero") ? Number(strategy.at(-1)) : 0;
+    const [t, p, shards] = ["tensor", "pipeline", `zero${zero}`].map((name) =>
+      name === strategy ? plan.devices : 1);
+    const group = Math.ceil(scenario.examples / shards / plan.replicas), share = slowest(plan);
+    const [model, again] = operations(plan), sums = plan.allreduces();
+    const compute = group * (model + again) * share / t / cluster.speed;
+    const tensor = ring(cluster, t, 1,
+      group * itemsize * sum(sums.map(([, size]) => size)) * share, many * sums.length * share);
+
+    const waits = (p - 1) * (plan.schedule === "naive" ? many : 1);
+    const bubble = waits * (compute + tensor) / many;
+    const [latency, perByte] = t * p > cluster.node ? cluster.between : cluster.inside;
+    const firsts = [plan.units.at(-1), ...plan.units.slice(1)].map((unit) => plan.inputs[unit[0]]);
+    const message = latency + group * itemsize * Math.max(...firsts) / many / t * perByte;
+    const sent = p > 1 ? 2 * many * message : 0;
+    const pipeline = Math.max(2 * waits * message, sent - compute);
+
+    const backward = compute * (1 - model / 3 / (model + again));
+    const size = sum(plan.layers.map((layer) => plan.size(layer))) * itemsize / (t * p);
+    const units = plan.units.length / p, half = ring(cluster, shards, t * p, size, units) / 2;
+    const last = ring(cluster, plan.replicas, t * p * shards, size / shards, units);
+    const [halves, first, window] = [[0, 0, backward / many], [1, half, backward / many],
+      [many, half, backward], [3 * many, half / units, compute]][zero];
+    const messages = halves * half + last;
+    const exposed = Math.max((half + last) / units, messages - window);
+    const parts = [compute, bubble, tensor, pipeline, first + exposed], step = sum(parts);
+    return { step, parts: byName(PARTS, (_, i) => parts[i]),
+      hidden: Math.max(0, sent - pipeline) + messages - exposed,
+      used: scenario.examples * model / (scenario.devices * cluster.peak * step) };
+  }
+
   return { STRATEGIES: Object.keys(WAYS), MOVED, KEPT, range, sum, shardSizes, sizeOf, planOf,
-    refusal, usage };
+    refusal, usage, clusterOf, predict };
 })();

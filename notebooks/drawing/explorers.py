@@ -13,8 +13,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.chapters.strategies import SCHEDULES
 from common.drawing.theme import style
+from common.parallel.nets import RECOMPUTE
 from common.parallel.schedules import SCHEDULES as ALLREDUCES, Schedule
-from common.plan import OPTIMIZERS, PRECISIONS, Scenario
+from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
+from common.scaling.steps import CARDS, LINKS
 from common.terminal.values import WIDTH
 from notebooks.drawing.frames import Frame, frames, gaps, words
 from notebooks.drawing.pictures import allreduce, memory, timelines, who_has_what
@@ -61,13 +63,16 @@ def explorer(name: str, assets: str) -> str:
         strategies=list(STRATEGIES),
         schedules=list(SCHEDULES),
         precisions=list(PRECISIONS),
+        recompute=RECOMPUTE,
         optimizers=list(OPTIMIZERS),
         max_width=WIDTH,
     )
 
 
 def data(name: str) -> dict[str, Any]:
-    """Data that an explorer's script cannot compute: real runs, and the frames of allreduces."""
+    """Data that an explorer's script cannot compute: runs, frames of allreduces, hardware."""
+    if name == "memory":
+        return {"cards": CARDS, "links": LINKS}
     if name == "pipeline":
         return {"runs": json.loads(RUNS.read_text(encoding="utf-8"))}
     if name == "rounds":

@@ -9,7 +9,7 @@ from common.chapters.strategies import StrategiesOptions
 from common.drawing import plans, svg
 from common.drawing.plans import MARGIN, WIDTH
 from common.drawing.theme import style
-from common.parallel.nets import dense
+from common.parallel.nets import transformer
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.plans import Part
 from common.parallel.strategies import split
@@ -91,7 +91,7 @@ def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1)
 
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
-    plan = split(dense(100_000_000, 32), "pipeline", 4, microbatches=8)
+    plan = split(transformer(100_000_000, 32), "pipeline", 4, microbatches=8)
     return plans.step(plan, plan.usage(8192, 4))
 
 

@@ -2,7 +2,7 @@
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -16,9 +16,11 @@ from playwright.sync_api import Page as Tab
 
 from common.chapters.strategies import SCHEDULES
 from common.parallel.ledger import KEPT, MOVED
+from common.parallel.nets import RECOMPUTE
 from common.parallel.pipelines import bubble, most_live, order, simulate
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
-from common.plan import NETS, OPTIMIZERS, PRECISIONS, Scenario
+from common.scaling.scenario import NETS, OPTIMIZERS, PRECISIONS, Scenario
+from common.scaling.steps import CARDS, LINKS
 from notebooks.drawing.explorers import STRATEGIES
 from notebooks.drawing.frames import words
 
@@ -31,6 +33,8 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
         "width": [1, 3, 8, 64, 640, 1024],
         "millions": [1, 7, 999, 7_000, 1_000_000],
         "layers": [1, 2, 5, 32, 99, 100],
+        "sequence": [1, 101, 2048, 65536],
+        "recompute": RECOMPUTE,
         "strategy": list(STRATEGIES),
         "devices": [1, 2, 3, 4, 5, 6, 7, 12, 16],
         "replicas": [1, 1, 1, 2, 3],
@@ -39,6 +43,11 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
         "examples": [1, 2, 5, 101, 256, 65536],
         "precision": list(PRECISIONS),
         "optimizer": list(OPTIMIZERS),
+        "gpu": list(CARDS),
+        "percent": [1, 33, 50, 100],
+        "link": list(LINKS),
+        "between": list(LINKS),
+        "node": [1, 2, 3, 8],
     },
     "pipeline": {
         "stages": [1, 2, 3, 4, 7, 8, 16],
@@ -58,6 +67,13 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
 }
 """By figure, what its controls are set to, at random."""
 
+TRANSLATED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "millions": ("parameters", lambda value: 10**6 * value),
+    "gpu": ("card", str),
+    "percent": ("peak_share", lambda value: value / 100),
+}
+"""Controls that the command has otherwise."""
+
 
 def drawn(figure: str, count: int = 200) -> list[dict[str, Any]]:
     """Random settings of a figure."""
@@ -71,8 +87,9 @@ def planned(tab: Tab, figure: str, read: str) -> Iterator[tuple[Scenario, Any]]:
     settings = drawn(figure)
     refused = 0
     for values, shown in zip(settings, each_of(tab, figure, settings, read), strict=True):
-        chosen = {key: values[key] for key in values if key != "millions"}
-        scenario = Scenario(**chosen, parameters=10**6 * values.get("millions", 100))
+        chosen = {key: value for key, value in values.items() if key not in TRANSLATED}
+        more = {name: f(values[key]) for key, (name, f) in TRANSLATED.items() if key in values}
+        scenario = Scenario(**chosen, **more)
         why = scenario.refusal()
         refused += bool(why)
         if why:
@@ -90,8 +107,9 @@ CELLS += "[...row.children].map(each => each.textContent))"
 MEMORY = f"""(root, values) => {{
     const cells = {CELLS}, settings = {{...values, parameters: 1e6 * values.millions}};
     if (plans.refusal(settings)) return root.querySelector('.explorer-words').textContent;
-    const plan = plans.planOf(settings);
+    const plan = plans.planOf(settings), {{ text }} = root.querySelector('[type*=json]');
     return {{numbers: cells('numbers'), compared: cells('comparison'),
+        time: plans.predict(settings, plans.clusterOf(JSON.parse(text), values)),
         plan: [plan.weights, plan.updated, plan.stages]}};
 }}"""
 
@@ -116,7 +134,10 @@ def check_memory(tab: Tab) -> None:
         ]
         stages = plan.stages if plan.strategy == "pipeline" else []
         assert shown["plan"] == [*layouts, stages]
-        compared = {row[0]: row[3] for row in shown["compared"] if len(row) == 5}
+        seconds = asdict(scenario.seconds())
+        assert shown["time"].pop("parts") == pytest.approx(seconds.pop("parts"), rel=1e-9)
+        assert shown["time"] == pytest.approx(seconds, rel=1e-9)
+        compared = {row[0]: row[3] for row in shown["compared"] if len(row) == 6}
         assert compared[scenario.strategy] == f"{sum(usage.messages):,}"
 
 
@@ -273,8 +294,8 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
     assert f"{sent(strategy='tensor', examples=256) / 1e6:.1f} MB" in text
     assert f"{sent(strategy='data', examples=8) / 1e6:.2f} MB" in text
     few, data, many, same = (
-        sent(net="dense", strategy=name, examples=n)
-        for n, name in product((2048, 4096), ("tensor", "data"))
+        sent(net="transformer", strategy=name, examples=n)
+        for n, name in product((1024, 2048), ("tensor", "data"))
     )
     assert few < data == same < many
     assert sent(strategy="zero3") == sent(strategy="zero2") * 3 / 2
@@ -283,7 +304,7 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
 def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     tab.goto(page_of("memory", tmp_path))
     large = {
-        "net": "dense",
+        "net": "transformer",
         "millions": 7000,
         "layers": 32,
         "devices": 8,
@@ -293,17 +314,19 @@ def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     first, second = each_of(tab, "memory", [{}, {**large, "card": "80"}], read)
     assert first == (
         "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
-        "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there."
+        "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
+        "A step takes 88.6\u00a0µs: data 77.5\u00a0µs, compute 11.1\u00a0µs; messages of "
+        "7.39\u00a0µs overlap. 2,889,774 examples a second use 6.3\u00a0% of the peak."
     )
-    assert second == (
-        "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 112\u00a0GB. "
-        "The next bottleneck: optimizer, 56.0\u00a0GB of 112\u00a0GB there."
+    assert second.startswith(
+        "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 113\u00a0GB. "
+        "The next bottleneck: optimizer, 56.0\u00a0GB of 113\u00a0GB there."
     )
     widths = tab.locator(".explorer-stage rect").evaluate_all(
         "all => all.map(each => Number(each.getAttribute('width')))"
     )
     scenario = Scenario(
-        net="dense",
+        net="transformer",
         parameters=7 * 10**9,
         layers=32,
         devices=8,

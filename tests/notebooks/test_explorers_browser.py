@@ -45,7 +45,7 @@ LINKS = {"pipeline": 5, "memory": 8, "shards": 9, "rounds": 0}
 """How many links of the page lead to a plan."""
 
 LARGE = {
-    "net": "dense",
+    "net": "transformer",
     "millions": 10**6,
     "layers": 100,
     "optimizer": "adam",

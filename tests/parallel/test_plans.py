@@ -10,7 +10,7 @@ from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.ledger import Kept, Ledger, Usage
-from common.parallel.nets import dense, resnet18
+from common.parallel.nets import resnet18, transformer
 from common.parallel.replicas import parts_of, whole
 from common.parallel.strategies import refusal, split
 
@@ -104,8 +104,8 @@ def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
 
 
 @pytest.mark.parametrize(("millions", "layers"), [(1, 1), (7, 100), (1_000_000, 24)])
-def test_dense_layers_have_about_the_parameters_asked_for(millions: int, layers: int) -> None:
-    found = sum(map(math.prod, dense(millions * 10**6, layers).shapes.values()))
+def test_a_transformer_has_about_the_parameters_asked_for(millions: int, layers: int) -> None:
+    found = sum(map(math.prod, transformer(millions * 10**6, layers).shapes.values()))
     assert found == pytest.approx(millions * 10**6, rel=0.01)
 
 
@@ -125,7 +125,9 @@ def test_what_devices_cannot_do_is_refused(
     assert told in options.refusal(devices)
     assert not StrategiesOptions("pipeline", depth=4).refusal(8)
     assert "the net can be cut into 10" in refusal(resnet18(8), "pipeline", 11)
-    assert "share the 0 channels" in refusal(dense(100, 1), "tensor", 2)
+    assert "the 3 heads of a block do not divide over 2" in refusal(
+        transformer(100, 1, heads=3), "tensor", 2
+    )
 
 
 def test_bytes_count_as_long_as_tensors_are_kept() -> None:

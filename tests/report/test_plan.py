@@ -7,7 +7,8 @@ import pytest
 
 from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
-from common.plan import Scenario, main
+from common.plan import main
+from common.scaling.scenario import Scenario
 from common.summary import main as summary
 
 
@@ -86,7 +87,7 @@ def test_a_picture_is_an_svg_and_the_net_is_named(
         with pytest.raises(RequestError, match=r"name it FILE\.svg"):
             command([*flags, str(tmp_path / "plan.png")])
     main(["--net=resnet18", "--width=8"])
-    main(["--net=dense", "--layers=2", "--strategy=data"])
+    main(["--net=transformer", "--layers=2", "--strategy=data"])
     said = capsys.readouterr().out
     assert said.startswith("resnet18 width 8, devices: 4; ")
-    assert "\ndense parameters 100,000,000 layers 2, data, 4 groups of 1; " in said
+    assert "\ntransformer parameters 100,000,000 layers 2 hidden 2,042 heads 16 sequence" in said

@@ -16,7 +16,9 @@ class Tensor(Plan):
 
     @classmethod
     def refusal(cls, net: Net, group: int) -> str:
-        """Refuses more devices than the narrowest layer has channels."""
+        """Refuses more devices than the narrowest layer has channels, and uneven heads."""
+        if net.blocks and net.blocks.heads % group:
+            return f"the {net.blocks.heads} heads of a block do not divide over {group} devices"
         widths = [net.shapes[f"{column}.bias"][0] for column, _ in net.pairs]
         narrowest = min(widths, default=0)
         if group <= max(1, narrowest):
@@ -36,13 +38,10 @@ class Tensor(Plan):
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         times = len(self.microbatches_of(examples))
-        for column, row in self.pairs:
-            size = examples * ledger.itemsize
-            ledger.allreduce(size * self.output(row), group, "activations", times)
-            if column != self.layers[0]:
-                ledger.allreduce(size * self.inputs[column], group, "gradients", times)
+        for kind, elements in self.allreduces:
+            ledger.allreduce(examples * elements * ledger.itemsize, group, kind, times)
 
-    def activations_kept(self, device: int) -> int:
+    def inputs_kept(self, device: int) -> int:
         """Of a pair: its input, the slice between its layers, and the sum."""
         kept = sum(self.inputs[name] for name in self.unpaired)
         for column, row in self.pairs:

@@ -1,0 +1,104 @@
+"""The plans that are chosen are the fastest that fit."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from common.base.errors import RequestError, RunError
+from common.plan import main
+from common.scaling.choose import candidates, choose, kept
+from common.scaling.scenario import Scenario
+from common.scaling.steps import PARTS
+
+SMALL = Scenario(
+    net="transformer",
+    parameters=40_000_000,
+    layers=3,
+    heads=12,
+    sequence=16,
+    devices=6,
+    examples=6 * 16 * 4 + 5,
+    precision="mixed",
+    optimizer="adam",
+    card="a100",
+    node=3,
+    between="ethernet",
+)
+
+
+def test_every_candidate_keeps_what_its_plan_keeps() -> None:
+    found = list(candidates(SMALL))
+    assert {(plan.strategy, plan.replicas) for plan in found} == {
+        ("data", 6),
+        *((name, n) for name in ("tensor", "zero1", "zero2", "zero3") for n in (1, 2, 3)),
+        *(("pipeline", n) for n in (2, 3)),  # three blocks are no six stages
+    }
+    assert {plan.microbatches for plan in found if plan.strategy == "zero3"} == {1, 2, 4}
+    for plan in found:
+        assert kept(plan) == max(plan.usage().kept())
+        time = plan.seconds()
+        assert time.step == pytest.approx(sum(time.parts.values()))
+        assert list(time.parts.values()) == sorted(time.parts.values(), reverse=True)
+        assert time.parts.keys() == set(PARTS)
+        assert 0 < time.used < 0.5
+
+
+@pytest.mark.parametrize("memory", [3e8, 4e8, 1e9])
+def test_the_fastest_that_fit_are_chosen(memory: float) -> None:
+    found = choose(SMALL, memory)
+    times = [plan.seconds().step for plan in candidates(SMALL) if kept(plan) <= memory]
+    assert found[0].seconds.step == min(times)
+    steps = [choice.seconds.step for choice in found]
+    assert steps == sorted(steps)
+    assert all(choice.kept <= memory for choice in found)
+    pairs = [(choice.scenario.strategy, choice.scenario.replicas) for choice in found]
+    assert len(pairs) == len(set(pairs))
+
+
+def test_if_nothing_fits_it_says_by_how_much() -> None:
+    least = min(map(kept, candidates(SMALL)))
+    with pytest.raises(RunError, match=rf"keeps {least / 1e9:.3g} GB, .* GB more") as caught:
+        choose(SMALL, least - 1)
+    assert caught.value.status == 1
+    assert choose(SMALL, least)[0].kept == least
+    with pytest.raises(RunError, match="ask for more --examples"):
+        choose(replace(SMALL, examples=15), 1e12)
+
+
+SHOWN = ["--net=transformer", "--parameters=13e9", "--layers=40", "--devices=8", "--card=a100"]
+
+
+def test_the_command_says_what_bounds_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--choose", *SHOWN, "--precision=mixed", "--optimizer=adam"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2 + 5
+    first, second = lines[4], lines[6]
+    assert first.startswith("| zero3 | 1 | 1 |  | none | 1.1 | 74.5 | 7% | compute 100% |")
+    assert second.startswith("| tensor | 2 | 4 |  | none | 1.19 |")
+    assert second.endswith("| compute 92% | tensor 8% | 100 ms more tensor |")
+    main([*SHOWN, "--strategy=tensor", "--recompute=full", "--peak-share=0.4"])
+    said = capsys.readouterr().out
+    scenario = Scenario(
+        net="transformer", parameters=13 * 10**9, layers=40, devices=8, strategy="tensor"
+    )
+    how: Any = {"examples": 16_384, "card": "a100", "recompute": "full", "peak_share": 0.4}
+    time = replace(scenario, **how).seconds()
+    assert f"a step takes {time.step:.2f} s: compute {time.parts['compute']:.2f} s, tensor " in said
+    main([*SHOWN, "--examples=100"])
+    assert "| messages | seconds |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--choose"], "--choose means nothing without --card"),
+        (["--memory=1e9", "--card=a100"], "--memory means nothing without --choose"),
+        (["--node=4"], "--node means nothing without --card"),
+        (["--choose", "--card=a100", "--replicas=2"], "--replicas means nothing with --choose"),
+        (["--heads=4"], "it is for transformer"),
+    ],
+)
+def test_flags_that_mean_nothing_are_refused(flags: list[str], said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        main(flags)

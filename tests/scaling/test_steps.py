@@ -1,0 +1,167 @@
+"""Predicted seconds and bytes beside published ones."""
+
+from typing import Any
+
+import pytest
+
+from common.parallel.nets import Net, transformer
+from common.parallel.strategies import split
+from common.scaling import cluster
+from common.scaling.cluster import Link
+from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, predict
+
+A100 = CARDS["a100"]["mixed"]
+SELENE = LINKS["nvlink"], LINKS["infiniband"]
+"""Nodes of 8 A100, each with a port of InfiniBand."""
+
+GPT: dict[str, Any] = {"sequence": 2048, "vocabulary": 51_200}
+
+MEGATRON = {
+    1.7: (24, 24, 2304, 32, 1, 1, 16, 512, 1, 137, 0.80),
+    3.6: (30, 32, 3072, 64, 2, 1, 16, 512, 1, 138, 0.85),
+    7.5: (36, 32, 4096, 128, 4, 1, 16, 512, 1, 142, 0.93),
+    18.4: (40, 48, 6144, 256, 8, 1, 8, 1024, 1, 135, 0.95),
+    39.1: (48, 64, 8192, 512, 8, 2, 4, 1536, 1, 138, 1.01),
+    76.1: (60, 80, 10240, 1024, 8, 4, 2, 1792, 3, 140, 0.96),
+    145.6: (80, 96, 12288, 1536, 8, 8, 2, 2304, 2, 148, 1.03),
+    310.1: (96, 128, 16384, 1920, 8, 16, 1, 2160, 2, 155, 1.04),
+    529.6: (105, 128, 20480, 2520, 8, 35, 1, 2520, 3, 163, 1.06),
+    1008.0: (128, 160, 25600, 3072, 8, 64, 1, 3072, 1, 163, 1.12),
+}
+"""Table 1 of Narayanan et al. (2021), by billions of parameters.
+
+Layers, heads, hidden size, GPUs, tensor and pipeline degree, sequences of a microbatch and of
+a minibatch, chunks of a stage (both from `examples/sc21/run_table_1.sh` of Megatron-LM),
+achieved teraFLOP/s, and our seconds divided by the published ones. The smallest nets have
+matrix products that reach a smaller share of the peak, the largest ones a larger one.
+"""
+
+SHARE = 0.55
+"""The share of the peak that matrix products reach, the same for all nets of the paper."""
+
+
+@pytest.mark.parametrize("billions", MEGATRON)
+def test_seconds_are_near_those_of_megatron(billions: float) -> None:
+    layers, heads, h, gpus, t, p, small, batch, chunks, achieved, ratio = MEGATRON[billions]
+    net = transformer(0, layers, h, heads, recompute="full", **GPT)
+    elements = sum(map(net.size, net.layers)) + h * (51_200 + 2048)
+    assert elements / 1e9 == pytest.approx(billions, rel=0.03)
+    s = 2048
+    theirs = 96 * s * layers * h**2 * (1 + s / (6 * h) + 51_200 / (16 * layers * h))
+    assert sum(net.operations()) * s == pytest.approx(theirs, rel=1e-12)
+    replicas = gpus // t // p
+    how = Degrees(t, p, 1, replicas, 0, batch // replicas // small, chunks=chunks)
+    found = predict(net, how, batch * s, Cluster(SHARE * A100, A100, *SELENE))
+    published = batch * theirs / (gpus * achieved * 1e12)
+    assert found.step / published == pytest.approx(ratio, abs=0.01)
+    assert 0.7 < ratio < 1.3
+
+
+KORTHIKANTI = {
+    "22B": (48, 64, 6144, 8, 1, 1, 4, 1.42, 1.10, 0.88, 0.84),
+    "175B": (96, 96, 12288, 64, 8, 3, 64, 18.13, 13.75, 1.01, 0.99),
+    "530B": (105, 128, 20480, 280, 35, 3, 280, 49.05, 37.83, 1.07, 1.04),
+    "1T": (128, 160, 25600, 512, 64, 1, 512, 94.42, 71.49, 1.12, 1.11),
+}
+"""Tables 3 and 5 of Korthikanti et al. (2022): as above, with the seconds of an iteration.
+
+They are those of full recomputation, and of selective recomputation with sequence parallelism,
+which sends as much as tensor parallelism does; then ours divided by both.
+"""
+
+
+@pytest.mark.parametrize("name", KORTHIKANTI)
+def test_seconds_with_recomputation_are_near_those_of_korthikanti(name: str) -> None:
+    layers, heads, h, gpus, p, chunks, batch, *times = KORTHIKANTI[name]
+    microbatches = 1 if name == "22B" else batch
+    how = Degrees(8, p, gpus // 8 // p, 1, 0, microbatches, chunks=chunks)
+    for recompute, published, ratio in zip(
+        ("full", "selective"), times[:2], times[2:], strict=True
+    ):
+        net = transformer(0, layers, int(h), int(heads), recompute=recompute, **GPT)
+        found = predict(net, how, batch * 2048, Cluster(0.6 * A100, A100, *SELENE))
+        assert found.step / published == pytest.approx(ratio, abs=0.01)
+        assert 0.7 < ratio < 1.3
+
+
+@pytest.mark.parametrize("t", [1, 2, 8])
+def test_activations_are_those_of_korthikanti(t: int) -> None:
+    a, s, h = 96, 2048, 12288
+    scores = 5 * a * s / h / t
+    whole = 10 + 24 / t + scores
+    for recompute, factor in (("none", whole), ("selective", whole - scores), ("full", 2)):
+        blocks = transformer(0, 96, h, a, sequence=s, recompute=recompute).blocks
+        assert blocks
+        bytes_of_one = 2 * (blocks.kept(96, t) - blocks.kept(95, t))
+        assert bytes_of_one == pytest.approx(h * factor)
+        once = 2 * blocks.kept(96, t) - 96 * bytes_of_one
+        recomputed = {"none": 0, "selective": scores, "full": whole}[recompute]
+        assert once == pytest.approx(h * recomputed)
+
+
+def states(net: Net, strategy: str, devices: int) -> float:
+    """Gigabytes of weights, gradients and Adam's state in mixed precision on a device."""
+    plan = split(net, strategy, devices)
+    kept = plan.memory(64, 0, 2, 12)
+    return (sum(kept.values()) - kept["activations"]) / 1e9
+
+
+@pytest.mark.parametrize(
+    ("strategy", "published", "ratio"),
+    [("data", 120, 1.00), ("zero1", 31.4, 1.01), ("zero2", 16.6, 1.01), ("zero3", 1.9, 1.14)],
+)
+def test_bytes_are_near_those_of_zero(strategy: str, published: float, ratio: float) -> None:
+    # Figure 1 of Rajbhandari et al. (2020): 7.5 billion parameters on 64 devices. They leave out
+    # the largest layer and its gradient, which ZeRO-3 gathers.
+    net = transformer(7_500_000_000, 36)
+    assert states(net, strategy, 64) / published == pytest.approx(ratio, abs=0.01)
+    assert 0.85 < ratio < 1.15
+
+
+TITAN = {
+    "13B": (40, 40, 5120, 4096, "none", 2, 32_000, 2162, 1.08),
+    "70B": (80, 64, 8192, 4096, "full", 2, 32_000, 353, 1.03),
+}
+"""Llama 2 by FSDP (ZeRO-3) on 64 A100, from `docs/performance.md` of torchtitan.
+
+Layers, heads, hidden size, length and number of a device's sequences, vocabulary, tokens a
+second on a device, and ours divided by it. Of 70B, our blocks have 64 billion parameters.
+"""
+
+
+@pytest.mark.parametrize("name", TITAN)
+def test_tokens_a_second_are_near_those_of_torchtitan(name: str) -> None:
+    layers, heads, h, s, recompute, sequences, vocabulary, published, ratio = TITAN[name]
+    how: Any = {"sequence": s, "recompute": recompute, "vocabulary": vocabulary}
+    net = transformer(0, layers, h, heads, **how)
+    found = predict(
+        net, Degrees(shards=64, zero=3), 64 * sequences * s, Cluster(0.65 * A100, A100, *SELENE)
+    )
+    assert sequences * s / found.step / published == pytest.approx(ratio, abs=0.01)
+    assert 0.7 < ratio < 1.3
+
+
+def test_days_are_those_of_the_scaling_book() -> None:
+    # 44 days for 70 billion parameters and 15 trillion tokens on 8,960 TPU v5p at 40 % of the peak,
+    # at 6 operations a parameter and token: attention is left out.
+    net = transformer(70_000_000_000, 80, sequence=0)
+    tokens, peak = 4 * 2**20, 459e12
+    link = Link(0, 0, 0)
+    found = predict(net, Degrees(replicas=8960), tokens, Cluster(0.4 * peak, peak, link, link))
+    assert 15e12 / tokens * found.step / 86_400 == pytest.approx(44, rel=0.02)
+    assert found.used == pytest.approx(0.4, rel=0.002)
+
+
+@pytest.mark.parametrize("k", [2, 3, 8])
+def test_a_ring_takes_what_its_schedule_takes(k: int) -> None:
+    link = LINKS["nvlink"]
+    ring = Cluster(1, 1, link, Link(1, 1, 1)).ring(k, 1, 4 * 24 * k, 1)
+    assert ring == pytest.approx(cluster.seconds("ring", k, 24 * k, link))
+
+
+def test_what_leaves_a_node_is_as_slow_as_its_links() -> None:
+    far = Cluster(1, 1, Link(1, 0.001, 0), Link(100, 1, 0), 8)
+    assert far.ring(8, 1, 80, 1) == pytest.approx(2 * (7 + 80 * 0.001 * 7 / 8))
+    # Three nodes: in the ring are 2 slow links, and all 8 members of a node share theirs.
+    assert far.ring(24, 1, 240, 1) == pytest.approx(2 * (21 + 2 * 100 + 240 / 8 * 23 / 24))
+    assert far.ring(3, 8, 240, 1) == pytest.approx(2 * (2 * 100 + 240 * 2 / 3))
