@@ -72,9 +72,10 @@ def compare(folder: Path, *, write: bool) -> int:
     answers = [answer for file in files for answer in ANSWERS.validate_json(file.read_bytes())]
     rows = [row(bug, [x for x in answers if x.bug == bug.name]) for bug in BUGS.values()]
     print("\n".join(rows))
+    table, heading, rest = PAGE.read_text().removeprefix(HEAD).partition("\n## ")
     if write:
-        write_text(PAGE, HEAD + "\n".join(rows) + "\n")
-    kept = PAGE.read_text().removeprefix(HEAD).splitlines() if PAGE.is_file() else []
+        write_text(PAGE, HEAD + "\n".join(rows) + "\n" + heading + rest)
+    kept = table.splitlines()
     if [row.rsplit("|", 2)[0] for row in rows] == [row.rsplit("|", 2)[0] for row in kept]:
         return 0
     print(f"{PAGE.name} has another table: `nox -s planted -- --write` writes this one")

@@ -86,11 +86,6 @@ class Choice:
         """The name of the environment, and of the file in constraints/."""
         return f"{self.framework}-cuda" if self.cuda else self.framework
 
-    @property
-    def line(self) -> str:
-        """The line that a session prints."""
-        return f"{self.framework} runs in .nox/{self.name}: {self.why}"
-
 
 def choice(framework: str) -> Choice:
     """The build for this machine. Raises NoAcceleratorError."""

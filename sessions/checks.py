@@ -20,9 +20,6 @@ LICENCES: Final = (
 NVIDIA's come with builds for GPUs only.
 """
 
-AT_ONCE: Final = 6
-"""Files whose packages are looked up at the same time."""
-
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
@@ -36,7 +33,7 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.environment(session, "lint"), "-m", "mypy", "--num-workers=auto"]
-    folders = "bench", "common", "notebooks", "planted", "sessions", "silent", "tests"
+    folders = "bench", "common", "mutants", "notebooks", "planted", "sessions", "silent", "tests"
     session.run(*mypy, *folders, "noxfile.py")
     for framework in available():
         python = python_of.framework(session, framework)
@@ -77,7 +74,7 @@ def audit(session: nox.Session) -> None:
         command.append(f"--requirement={pin_files.path_of(name)}")
         return str(session.run(*command, silent=True))  # a failure is printed
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # they wait for the network
+    with ThreadPoolExecutor(6) as pool:  # they wait for the network
         output = "".join(pool.map(look_up, pin_files.PINS))
     unknown = output.count("could not be audited")
     if unknown:

@@ -167,7 +167,7 @@ def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choi
     except NoAcceleratorError as error:
         session.error(str(error))
     if not quiet:
-        session.log(build.line)
+        session.log(f"{framework} runs in .nox/{build.name}: {build.why}")
     return build
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-_MANIFEST: Final = Path(__file__).parents[1] / "pyproject.toml"
-
-PROJECT: Final[dict[str, Any]] = tomllib.loads(_MANIFEST.read_text("utf-8"))["project"]
+PROJECT: Final[dict[str, Any]] = tomllib.loads(Path("pyproject.toml").read_text())["project"]
 
 COMMON: Final = ("dependencies", "common", "browser", "test")
 """The extras of an environment that needs no framework."""

@@ -50,7 +50,8 @@ def test_the_page_has_the_builds_and_the_lines() -> None:
         cells = name, build.cuda, build.driver, build.cards(), machines
         assert f"| {' | '.join(map(str, cells))} |" in PAGE
     two = Driver("580.95.05", (Card("NVIDIA A100-SXM4-40GB", (8, 0)),) * 2)
-    assert choose("jax", "", two).line in PAGE
+    jax = choose("jax", "", two)
+    assert f"jax runs in .nox/{jax.name}: {jax.why}" in PAGE
     assert f"`{choose('pytorch', '', Driver('535.183.01', (AMPERE,))).why}`" in PAGE
     assert f"`{NONE}`" in PAGE
 

@@ -53,7 +53,8 @@ def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("package", "folders"),
     [
-        *((name, ["common", "frameworks"]) for name in ("notebooks", "bench", "planted", "silent")),
+        *((name, ["common", "frameworks"]) for name in ("notebooks", "bench", "silent")),
+        *((name, ["common", "frameworks"]) for name in ("mutants", "planted")),
         *((name, ["common", "notebooks", "sessions", *OTHERS[name]]) for name in OTHERS),
         ("frameworks", ["notebooks", "sessions", "silent"]),
     ],

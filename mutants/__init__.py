@@ -1,0 +1,1 @@
+"""Small changes of the code that decides numbers: runs or tests should notice each."""

@@ -1,0 +1,119 @@
+"""Changes the code of a framework's runs in small ways, one by one, and shows what notices each.
+
+python -m mutants --framework jax --count 30 --seed 7
+
+A copy of the project is changed, in lines that float64 runs of plain `nox` execute.
+"""
+
+import argparse
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import STDOUT, TimeoutExpired, run
+from sys import executable
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Final
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.records.fingerprint import ROOT
+from common.terminal.command import Parser, status
+from common.terminal.values import count
+from mutants.changes import Mutant, mutants
+
+FILES: Final = (
+    *("[!_]*", "native/*", "../strategies/*", "../../common/training/loop"),
+    *(f"../../common/parallel/{name}" for name in ("p*", "s*", "strategies/*")),
+)
+"""The files that decide numbers, seen from a backend, but for `OTHERS`."""
+OTHERS: Final = (
+    *("chapters", "devices", "hosts", "interfaces", "joining", "libraries", "processes"),
+    *("replicas", "server", "servers"),
+)
+LIMIT: Final = 900
+"""Seconds for a command: several times what the slowest takes."""
+LEAST: Final = 0.9
+"""The share of mutants that has to be noticed; docs/planted.md has the measured ones."""
+
+
+def red(tree: Path, *command: str) -> str:
+    """Why a command fails in the tree, or that it does not end; nothing if it succeeds."""
+    line = executable, "-m", *command
+    with TemporaryFile("w+", errors="replace") as printed:
+        try:
+            done = run(line, cwd=tree, timeout=LIMIT, stdout=printed, stderr=STDOUT, check=False)
+        except TimeoutExpired:
+            return f"no end after {LIMIT} s"
+        printed.seek(0)
+        lines = printed.read().splitlines() or [f"status {done.returncode}"]
+    failed = [text for text in lines if text.startswith(("FAILED", "ERROR"))]
+    return (failed or lines)[-1] if done.returncode else ""
+
+
+def sample(tree: Path, flags: argparse.Namespace, executed: set[str]) -> list[Mutant]:
+    """Mutants of executed lines."""
+    backend, found = tree / "frameworks" / flags.framework, []
+    files = {file.resolve() for name in FILES for file in backend.glob(f"{name}.py")}
+    for file in sorted(file for file in files if file.stem not in OTHERS):
+        path = file.relative_to(tree).as_posix()
+        found += [x for x in mutants(path, file.read_text()) if f"{path}:{x.line}" in executed]
+    return random.Random(flags.seed).sample(found, min(flags.count, len(found)))
+
+
+def noticed(tree: Path, number: int, mutant: Mutant, *command: str) -> str:
+    """Why a command fails with the mutant; nothing if it does not notice it."""
+    file = tree / mutant.path
+    right = file.rename(file.with_suffix(".right"))
+    file.write_text(mutant.source)
+    os.utime(file, (number, number))  # bytecode of another time is stale
+    line = red(tree, *command)
+    right.replace(file)
+    print(f"{number}. {mutant}: {line or f'green in {command[0]}'}", flush=True)
+    return line
+
+
+def work(flags: argparse.Namespace) -> int:
+    """Prints what notices each mutant, and the score. Returns 1 if that is too low, else 0."""
+    skipped = shutil.ignore_patterns(".*", "results", "__pycache__")
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        tree = Path(shutil.copytree(ROOT, Path(folder).resolve() / "tree", ignore=skipped))
+        runs = ["mutants.runs", flags.framework, folder]
+        if line := red(tree, *runs):
+            raise RunError(f"without a change, {line}")
+        files = sorted(Path(folder).glob("*.lines"), key=os.path.getmtime)
+        lines = {file.stem: {*file.read_text().split()} for file in files}
+        chosen = sample(tree, flags, set().union(*lines.values()))
+        if flags.list:
+            print(*chosen, sep="\n")
+            return 0
+        green = {}
+        for number, mutant in enumerate(chosen, 1):
+            names = [name for name in lines if f"{mutant.path}:{mutant.line}" in lines[name]]
+            if not noticed(tree, number, mutant, *runs, mutant.path, *names):
+                green[number] = mutant
+        pytest = ["pytest", "-qx", "tests/chapters", "tests/backends", "tests/training"]
+        for more in (["tests/parallel"], [f"--framework={flags.framework}"]):
+            command = [*pytest, *more]
+            if green and (line := red(tree, *command)):
+                raise RunError(f"without a change, {line}")
+            green = {n: x for n, x in green.items() if not noticed(tree, n, x, *command)}
+    killed = len(chosen) - len(green)
+    print(f"{flags.framework}: {killed} of {len(chosen)} killed", *green.values(), sep="\n")
+    return int(killed < LEAST * len(chosen))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Changes what the flags ask for. Returns 0, 1 if too many survive, 2, 130 or 143."""
+    command = Parser("python -m mutants", __doc__)
+    add = command.add_argument
+    add("--framework", choices=FRAMEWORKS, required=True)
+    add("--count", type=count(), default=30, metavar="N", help="how many (%(default)s)")
+    add("--seed", type=count(least=0), default=0, metavar="N", help="which (%(default)s)")
+    add("--list", action="store_true", help="only print them")
+    return status(command.prog, lambda: work(command.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,86 @@
+"""The float64 suites of plain `nox` in one framework, until one is red.
+
+python -m mutants.runs jax FOLDER
+python -m mutants.runs jax FOLDER frameworks/jax/scratch.py "scratch float64"
+"""
+
+import os
+import pickle
+import sys
+from dataclasses import replace
+from functools import partial
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+from unittest.mock import patch
+
+from common.backends.loading import preload, set_tf32
+from common.grid import work
+from common.records.fingerprint import ROOT
+from common.report.text import describe
+from planted.run import KNOWN, compared, failed_checks
+
+PLAIN: Final = [
+    name
+    for name, suite in KNOWN.items()
+    if suite.devices and suite.kind == "cpu" and suite.settings.get("dtype") == "float64"
+]
+
+
+def traced(file: Path, *run: Any) -> None:
+    """Does a run, and writes each line of the project that it executes."""
+    seen, prefix = set(), f"{ROOT}/"
+
+    def lines(frame: FrameType, event: str, argument: Any) -> Any:
+        place = f"{frame.f_code.co_filename.removeprefix(prefix)}:{frame.f_lineno}\n"
+        if place not in seen:
+            seen.add(place)
+            output.write(place)
+        return lines
+
+    # Forked processes are traced, too.
+    spawned = "frameworks.pytorch.processes.SpawnProcess"
+    with file.open("a", buffering=1) as output, patch(spawned, ForkProcess):
+        sys.settrace(lambda x, *_: lines if x.f_code.co_filename.startswith(prefix) else None)
+        work(*run)
+
+
+def red(framework: str, kept: Path, path: str, *names: str) -> str:
+    """The first failed check of suites with `path` changed; nothing if all are green.
+
+    Without a change, keeps lines and arrays. These are the right numbers later: other frameworks
+    have them too, unless they share the changed code. Raises RunError if a run cannot be made.
+    """
+    right, references = kept / "right", dict[Any, Any]()
+    if path and not path.startswith(("common/", "frameworks/strategies/")):
+        references = pickle.loads(right.read_bytes())
+    for name in names:
+        alone = f"{KNOWN[name].chapter} {KNOWN[name].alone_in or KNOWN[name].name}"
+        runs = {alone: (1,), name: KNOWN[name].devices}
+        with patch("planted.run.work", work if path else partial(traced, kept / f"{name}.lines")):
+            results = compared("control", framework, runs)
+        if not path:
+            found = results[name].references
+            references |= {answer: replace(x, runs=()) for answer, x in found.items()}
+        elif references:
+            results = {k: replace(x, references=references) for k, x in results.items()}
+        if failed := failed_checks(results, runs):
+            return describe(failed[0])
+    if not path:
+        right.write_bytes(pickle.dumps(references))
+    return ""
+
+
+def main(framework: str, folder: str, path: str = "", *names: str) -> int:
+    """Prints the failed check. Returns 1, or 0 if there is none."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # read on loading
+    set_tf32(False)
+    preload(framework, "common.training.run")
+    every = (name for name in PLAIN if framework not in KNOWN[name].lacking)
+    print(line := red(framework, Path(folder), path, *(names or every)))
+    return int(bool(line))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))
