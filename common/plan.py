@@ -64,8 +64,8 @@ def of_one(scenario: Scenario) -> Iterator[str]:
         parts = [f"{name} {with_prefix(part, 's')}" for name, part in time.parts.items() if part]
         yield ""
         yield f"a step takes {with_prefix(time.step, 's')}: {', '.join(parts)}"
-        yield f"{with_prefix(time.hidden, 's')} of messages are hidden behind computation"
-        yield f"{usage.examples / time.step:,.0f} examples/s, {time.used:.1%} of the peak"
+        rest = f"{with_prefix(time.hidden, 's')} of messages overlap with computation"
+        yield f"{rest}; {usage.examples / time.step:,.0f} examples/s, {time.used:.1%} of the peak"
 
 
 def of_all(scenario: Scenario) -> Iterator[str]:
@@ -92,7 +92,7 @@ def of_all(scenario: Scenario) -> Iterator[str]:
 
 def best_of(scenario: Scenario) -> Iterator[str]:
     """The fastest plans that fit, what bounds each, and why it is slower than the one before."""
-    memory = scenario.memory or CARDS[scenario.card or ""]["memory"]
+    memory = scenario.memory or CARDS[str(scenario.card)]["memory"]
     rows, faster = [], dict[str, float]()
     for plan, time, kept in choose(scenario, memory)[:BEST]:
         bounds = [f"{name} {part / time.step:.0%}" for name, part in time.parts.items()]

@@ -82,13 +82,8 @@ class Options(Flags):
         return self.network().shapes
 
     def operations(self) -> int:
-        """Floating-point operations of a step per image, of convolutions and dense layers.
-
-        Backward costs twice as much as forward; the first layer needs no gradient of its input.
-        """
-        net = self.network()
-        work = [net.work(layer) for layer in net.layers]
-        return 2 * (3 * sum(work) - work[0])
+        """Floating-point operations of a step per image, of convolutions and dense layers."""
+        return self.network().operations()[0]
 
     def layer_shapes(self) -> Shapes:
         """The shape of each layer's output for one image, if the run keeps it."""

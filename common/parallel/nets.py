@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Any, Final
 
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
+from common.parallel.pipelines import balanced
 
 RECOMPUTE: Final = ("none", "selective", "full")
 """Recomputed in the backward pass: nothing, the attention's scores, whole blocks."""
@@ -86,6 +87,12 @@ class Net:
         weights = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
         return self.positions[layer] * weights
 
+    def cut(self, stages: int, sizes: Sequence[int] = ()) -> list[list[str]]:
+        """The layers of each stage of a pipeline, of so many units or of balanced work."""
+        work = [sum(map(self.work, unit)) for unit in self.units]
+        bounds = pairwise(accumulate(sizes or balanced(work, stages), initial=0))
+        return [[name for unit in self.units[a:b] for name in unit] for a, b in bounds]
+
     @cached_property
     def allreduces(self) -> list[tuple[str, int]]:
         """The all-reduces of tensor parallelism: their kind, and elements for each example."""
@@ -98,11 +105,11 @@ class Net:
     def operations(self) -> tuple[int, int]:
         """Floating-point operations of a step for each example: of the net, and to recompute.
 
-        A multiplication takes 2 forward and 4 backward (Narayanan et al., 2021, appendix).
+        A multiplication takes 2 forward, 4 backward (Narayanan et al., 2021, appendix).
         """
         work = sum(map(self.work, self.layers))
-        if self.blocks is None:
-            return 6 * work, 0
+        if self.blocks is None:  # nobody needs the gradient of the first layer's input
+            return 6 * work - 2 * self.work(self.layers[0]), 0
         scores = 2 * self.blocks.count * self.blocks.hidden * self.blocks.sequence
         again = {"none": 0, "selective": scores, "full": work + scores}[self.blocks.recompute]
         return 6 * (work + scores + self.blocks.hidden * self.blocks.vocabulary), 2 * again

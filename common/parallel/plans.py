@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from common.parallel.ledger import Ledger, Usage
 from common.parallel.nets import Net
-from common.parallel.pipelines import Order, Pass, TimedPass, balanced, order, simulate
+from common.parallel.pipelines import Order, Pass, TimedPass, order, simulate
 from common.parallel.shards import shard_bounds, shard_sizes
 
 
@@ -73,9 +73,7 @@ class Plan(Net):
     @cached_property
     def stages(self) -> list[list[str]]:
         """The layers of each stage of a pipeline."""
-        work = [sum(map(self.work, unit)) for unit in self.units]
-        bounds = pairwise(accumulate(self.sizes or balanced(work, self.devices), initial=0))
-        return [[name for unit in self.units[a:b] for name in unit] for a, b in bounds]
+        return self.cut(self.devices, self.sizes)
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final
 
 from common.base.errors import RunError
 from common.parallel.nets import RECOMPUTE
@@ -16,13 +16,8 @@ from common.terminal.values import MICROBATCHES
 SEARCHED: Final = ("strategy", "replicas", "microbatches", "schedule", "recompute")
 """What is chosen."""
 
-
-class Choice(NamedTuple):
-    """A plan, its time, and the bytes that its fullest device keeps."""
-
-    scenario: Scenario
-    seconds: Seconds
-    kept: int
+Choice = tuple[Scenario, Seconds, int]
+"""A plan, its time, and the bytes that its fullest device keeps."""
 
 
 def choose(scenario: Scenario, memory: float) -> list[Choice]:
@@ -31,18 +26,18 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
     Of plans as fast, the one with the fewest microbatches counts. Raises RunError if none
     fits `memory`, in bytes.
     """
-    tight, fitting = [], {}
+    tight: list[Choice] = []
+    fitting: dict[tuple[str, int], Choice] = {}
     timed = [(plan, plan.seconds()) for plan in candidates(scenario)]
     for plan, seconds in sorted(timed, key=lambda pair: pair[1].step):
         if (plan.strategy, plan.replicas) not in fitting:
-            choice = Choice(plan, seconds, kept(plan))
-            if choice.kept <= memory:
-                fitting[plan.strategy, plan.replicas] = choice
-            tight.append(choice)
+            tight.append((plan, seconds, kept(plan)))
+            if tight[-1][2] <= memory:
+                fitting[plan.strategy, plan.replicas] = tight[-1]
     if not tight:
         raise RunError("no microbatch has a whole sequence: ask for more --examples")
     if not fitting:
-        plan, _, least = min(tight, key=lambda choice: choice.kept)
+        plan, _, least = min(tight, key=lambda choice: choice[2])
         words = ", ".join(f"{name} {getattr(plan, name)}" for name in SEARCHED)
         more = f"{least / 1e9:,.3g} GB, {(least - memory) / 1e9:,.3g} GB more"
         raise RunError(f"no plan fits {memory / 1e9:,.3g} GB: the smallest ({words}) keeps {more}")

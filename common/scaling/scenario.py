@@ -54,7 +54,7 @@ class Scenario(Flags):
     replicas: int = size(1, "groups of devices", DEVICES, "R")
     microbatches: int = size(1, "of a minibatch", MICROBATCHES, "M")
     schedule: str = option("1f1b", "of a pipeline (1f1b)", known=SCHEDULES, unset=True)
-    examples: int = size(256, "in a minibatch; tokens: 16384", 2**24)
+    examples: int = option(256, "(256; tokens: 16384)", most=2**24, metavar="N", unset=True)
     net: str = option("lenet", "examples of a transformer are tokens (%(default)s)", known=NETS)
     depth: int = size(0, "lenet: more layers", DEPTH, "D", least=0)
     width: int = size(64, "resnet18: channels", WIDTH, "W")
@@ -67,9 +67,7 @@ class Scenario(Flags):
     precision: str = option("float32", "mixed: 16 bits, state 32 (%(default)s)", known=PRECISIONS)
     optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
     card: str | None = option(None, "predict seconds", known=CARDS)
-    peak_share: float = option(
-        0.5, "of the card's peak (%(default)s)", type=above_zero, metavar="S"
-    )
+    peak_share: float = option(0.5, "of its peak (%(default)s)", type=above_zero, metavar="S")
     link: str = option("nvlink", "in a node (%(default)s)", known=LINKS)
     between: str = option("infiniband", "of nodes (%(default)s)", known=LINKS)
     node: int = size(8, "devices", DEVICES)
@@ -110,7 +108,7 @@ class Scenario(Flags):
 
     def seconds(self) -> Seconds:
         """The time of a step on the card."""
-        plan, peak = self.plan(), CARDS[self.card or ""][self.precision]
+        plan, peak = self.plan(), CARDS[str(self.card)][self.precision]
         links = LINKS[self.link], LINKS[self.between]
         cluster = Cluster(self.peak_share * peak, peak, *links, self.node)
         return predict(plan, degrees(plan), self.examples, cluster, self.sizes()[0])

@@ -4,12 +4,10 @@ Counted bytes are those of a star, seconds those of rings. Updates and reading d
 """
 
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from math import ceil
 from typing import Final, NamedTuple
 
 from common.parallel.nets import Net
-from common.parallel.pipelines import balanced
 from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 
@@ -18,10 +16,7 @@ CARDS: Final = {
     "h100": {"mixed": 989e12, "float32": 495e12, "float64": 67e12, "memory": 80e9},
     "rtx4090": {"mixed": 165e12, "float32": 82.6e12, "float64": 1.3e12, "memory": 24e9},
 }
-"""Peak operations a second by precision, and bytes of memory, from NVIDIA's data sheets.
-
-Matrix products are dense; A100 and H100 compute those of float32 as TF32.
-"""
+"""Dense peak operations a second (float32: TF32) and bytes of memory, from data sheets."""
 
 LINKS: Final = {
     "nvlink": Link(3.4e-6, 1 / 235e9, 0),
@@ -38,15 +33,11 @@ device; of Ethernet, 8 devices share 100 Gbit/s, and TCP's latency is an assumpt
 """
 
 
-PARTS: Final = ("compute", "bubble", "tensor", "pipeline", "data")
-"""The parts of a step: messages are those that nothing hides."""
-
-
 class Degrees(NamedTuple):
-    """How devices share a step: groups of `tensor` are innermost, then `pipeline`, then data.
+    """How devices share a step: `tensor` is innermost, then `pipeline`, `shards`, `replicas`.
 
-    Data parallelism has `shards` by ZeRO's stage `zero` in each of `replicas`. A device has
-    `chunks` of an interleaved pipeline (Narayanan et al., 2021, section 2.2).
+    Shards are those of ZeRO's stage `zero`. In an interleaved pipeline (Narayanan et al., 2021,
+    section 2.2), a device has `chunks`.
     """
 
     tensor: int = 1
@@ -109,7 +100,9 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     unless it fills or drains. Of these, tensor-parallel devices send a slice each (section 4.1).
     """
     group = ceil(examples / how.shards / how.replicas)
-    share = slowest(net, how.pipeline)
+    stages = net.cut(how.pipeline) if how.pipeline > 1 else [net.layers]
+    work = [sum(map(net.work, stage)) for stage in stages]
+    share = max(work) / sum(work)
     model, again = net.operations()
     compute = group * (model + again) * share / how.tensor / cluster.speed
     size = group * itemsize * sum(elements for _, elements in net.allreduces) * share
@@ -126,21 +119,13 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
 
     backward = compute * (1 - model / 3 / (model + again))
     data, moved = _data(net, how, itemsize, cluster, compute, backward)
-    parts = compute, bubble, tensor, pipeline, data
-    named = sorted(zip(PARTS, parts, strict=True), key=lambda part: -part[1])
-    step = sum(parts)
+    parts = {"compute": compute, "bubble": bubble, "tensor": tensor}
+    parts |= {"pipeline": pipeline, "data": data}
+    step = sum(parts.values())
     devices = how.tensor * how.pipeline * how.shards * how.replicas
     used = examples * model / (devices * cluster.peak * step)
-    return Seconds(step, dict(named), max(0.0, sent - pipeline) + moved, used)
-
-
-def slowest(net: Net, stages: int) -> float:
-    """The share of the work in the stage that has most."""
-    if stages == 1:
-        return 1.0
-    work = [sum(map(net.work, unit)) for unit in net.units]
-    bounds = pairwise(accumulate(balanced(work, stages), initial=0))
-    return max(sum(work[start:stop]) for start, stop in bounds) / sum(work)
+    parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
+    return Seconds(step, parts, max(0.0, sent - pipeline) + moved, used)
 
 
 def _data(

@@ -456,7 +456,7 @@ globalThis.plans = (() => {
 
   function operations(plan) {
     const work = sum(plan.layers.map((layer) => plan.work(layer)));
-    if (!plan.blocks) return [6 * work, 0];
+    if (!plan.blocks) return [6 * work - 2 * plan.work(plan.layers[0]), 0];
     const { count, hidden, sequence, recompute } = plan.blocks;
     const scores = 2 * count * hidden * sequence;
     return [6 * (work + scores),

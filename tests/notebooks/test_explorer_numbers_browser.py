@@ -315,8 +315,8 @@ def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     assert first == (
         "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
         "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
-        "A step takes 88.6\u00a0µs: data 77.5\u00a0µs, compute 11.1\u00a0µs; messages of "
-        "7.39\u00a0µs overlap. 2,889,774 examples a second use 6.3\u00a0% of the peak."
+        "A step takes 88.5\u00a0µs: data 77.6\u00a0µs, compute 10.9\u00a0µs; messages of "
+        "7.25\u00a0µs overlap. 2,891,947 examples a second use 6.1\u00a0% of the peak."
     )
     assert second.startswith(
         "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 113\u00a0GB. "

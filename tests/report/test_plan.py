@@ -69,6 +69,11 @@ def test_a_step_is_told_by_device_and_drawn(
         (["--strategy=pipeline", "--devices=5", "--out"], "the net can be cut into 4"),
         (["--net=resnet18", "--depth=50", "--out"], "--depth means nothing for --net resnet18"),
         (["--strategy=zero3", "--schedule=1f1b", "--out"], "nothing for --strategy zero3"),
+        (["--choose", "--out"], "--choose means nothing without --card"),
+        (["--memory=1e9", "--card=a100", "--out"], "--memory means nothing without --choose"),
+        (["--node=4", "--out"], "--node means nothing without --card"),
+        (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
+        (["--heads=4", "--out"], "it is for transformer"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_and_nothing_drawn(

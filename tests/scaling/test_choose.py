@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from common.base.errors import RequestError, RunError
+from common.base.errors import RunError
 from common.plan import main
 from common.scaling.choose import candidates, choose, kept
 from common.scaling.scenario import Scenario
-from common.scaling.steps import PARTS
 
 SMALL = Scenario(
     net="transformer",
@@ -40,7 +39,6 @@ def test_every_candidate_keeps_what_its_plan_keeps() -> None:
         time = plan.seconds()
         assert time.step == pytest.approx(sum(time.parts.values()))
         assert list(time.parts.values()) == sorted(time.parts.values(), reverse=True)
-        assert time.parts.keys() == set(PARTS)
         assert 0 < time.used < 0.5
 
 
@@ -48,12 +46,11 @@ def test_every_candidate_keeps_what_its_plan_keeps() -> None:
 def test_the_fastest_that_fit_are_chosen(memory: float) -> None:
     found = choose(SMALL, memory)
     times = [plan.seconds().step for plan in candidates(SMALL) if kept(plan) <= memory]
-    assert found[0].seconds.step == min(times)
-    steps = [choice.seconds.step for choice in found]
+    steps = [seconds.step for _, seconds, _ in found]
+    assert steps[0] == min(times)
     assert steps == sorted(steps)
-    assert all(choice.kept <= memory for choice in found)
-    pairs = [(choice.scenario.strategy, choice.scenario.replicas) for choice in found]
-    assert len(pairs) == len(set(pairs))
+    assert all(size <= memory for _, _, size in found)
+    assert len({(plan.strategy, plan.replicas) for plan, _, _ in found}) == len(found)
 
 
 def test_if_nothing_fits_it_says_by_how_much() -> None:
@@ -61,7 +58,7 @@ def test_if_nothing_fits_it_says_by_how_much() -> None:
     with pytest.raises(RunError, match=rf"keeps {least / 1e9:.3g} GB, .* GB more") as caught:
         choose(SMALL, least - 1)
     assert caught.value.status == 1
-    assert choose(SMALL, least)[0].kept == least
+    assert choose(SMALL, least)[0][2] == least
     with pytest.raises(RunError, match="ask for more --examples"):
         choose(replace(SMALL, examples=15), 1e12)
 
@@ -78,27 +75,10 @@ def test_the_command_says_what_bounds_a_plan(capsys: pytest.CaptureFixture[str])
     assert second.startswith("| tensor | 2 | 4 |  | none | 1.19 |")
     assert second.endswith("| compute 92% | tensor 8% | 100 ms more tensor |")
     main([*SHOWN, "--strategy=tensor", "--recompute=full", "--peak-share=0.4"])
+    how: Any = {"net": "transformer", "parameters": 13 * 10**9, "layers": 40, "devices": 8}
+    how |= {"strategy": "tensor", "recompute": "full", "card": "a100", "peak_share": 0.4}
+    time = Scenario(examples=16_384, **how).seconds()
     said = capsys.readouterr().out
-    scenario = Scenario(
-        net="transformer", parameters=13 * 10**9, layers=40, devices=8, strategy="tensor"
-    )
-    how: Any = {"examples": 16_384, "card": "a100", "recompute": "full", "peak_share": 0.4}
-    time = replace(scenario, **how).seconds()
     assert f"a step takes {time.step:.2f} s: compute {time.parts['compute']:.2f} s, tensor " in said
     main([*SHOWN, "--examples=100"])
     assert "| messages | seconds |" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--choose"], "--choose means nothing without --card"),
-        (["--memory=1e9", "--card=a100"], "--memory means nothing without --choose"),
-        (["--node=4"], "--node means nothing without --card"),
-        (["--choose", "--card=a100", "--replicas=2"], "--replicas means nothing with --choose"),
-        (["--heads=4"], "it is for transformer"),
-    ],
-)
-def test_flags_that_mean_nothing_are_refused(flags: list[str], said: str) -> None:
-    with pytest.raises(RequestError, match=said):
-        main(flags)
