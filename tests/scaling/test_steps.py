@@ -142,6 +142,8 @@ def test_a_ring_takes_what_its_schedule_takes(k: int) -> None:
     link = LINKS["nvlink"]
     ring = Cluster(1, 1, link, Link(1, 1, 1)).ring(k, 1, 4 * 24 * k, 1)
     assert ring == pytest.approx(seconds("ring", k, 24 * k, link))
+    assert all(1e-6 < link.latency < 1e-4 for link in LINKS.values())
+    assert all(1e9 < 1 / link.per_byte < 1e12 for link in LINKS.values())
 
 
 def test_what_leaves_a_node_is_as_slow_as_its_links() -> None:
@@ -150,3 +152,36 @@ def test_what_leaves_a_node_is_as_slow_as_its_links() -> None:
     # Three nodes: in the ring are 2 slow links, and all 8 members of a node share theirs.
     assert far.ring(24, 1, 240, 1) == pytest.approx(2 * (21 + 2 * 100 + 240 / 8 * 23 / 24))
     assert far.ring(3, 8, 240, 1) == pytest.approx(2 * (2 * 100 + 240 * 2 / 3))
+
+
+@pytest.mark.parametrize(
+    ("compute", "how", "exposed", "hidden"),
+    [
+        # Backward passes take 4 s, the last of them 2 s; a reduce-scatter takes 1 s, a quarter of
+        # it for each of 4 blocks.
+        (6, Degrees(replicas=4, microbatches=2), {"data": 0.5}, 1.5),
+        (6, Degrees(shards=4, zero=1, microbatches=2), {"data": 1.25}, 0.75),
+        (6, Degrees(shards=4, zero=2, microbatches=2), {"data": 1.25}, 1.75),
+        (6, Degrees(shards=4, zero=3, microbatches=2), {"data": 0.5}, 5.75),
+        (3, Degrees(replicas=4, microbatches=2), {"data": 1}, 1),
+        (3, Degrees(shards=4, zero=3, microbatches=2), {"data": 3.25}, 3),
+        # A pass takes 2 s, both ways, and its message 1 s.
+        (6, Degrees(pipeline=4, microbatches=3), {"bubble": 6, "pipeline": 6}, 0),
+        (6, Degrees(pipeline=2, microbatches=3), {"bubble": 2, "pipeline": 2}, 4),
+        (6, Degrees(pipeline=2, microbatches=3, chunks=2), {"bubble": 1, "pipeline": 6}, 6),
+        (3, Degrees(pipeline=2, microbatches=3), {"bubble": 1, "pipeline": 3}, 3),
+        (6, Degrees(pipeline=2, microbatches=3, schedule="naive"), {"bubble": 6, "pipeline": 6}, 0),
+    ],
+)
+def test_messages_overlap_as_far_as_they_can(
+    compute: float, how: Degrees, exposed: dict[str, float], hidden: float
+) -> None:
+    net, examples = transformer(0, 4, 8, 8, sequence=2), 36
+    size = 2 * sum(map(net.size, net.layers))
+    link = Link(0, 4 / 3 / size, 0) if how.pipeline == 1 else Link(0, 3 / (2 * 8 * examples), 0)
+    share = compute * how.pipeline * how.shards * how.replicas
+    speed = sum(net.operations()) * examples / share
+    found = predict(net, how, examples, Cluster(speed, speed, link, link))
+    parts = {name: time for name, time in found.parts.items() if time}
+    assert parts == pytest.approx({"compute": compute, **exposed})
+    assert found.hidden == pytest.approx(hidden)
