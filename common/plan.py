@@ -11,7 +11,7 @@ Nothing is trained: the numbers are computed from the plan that a run would exec
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
@@ -25,12 +25,6 @@ from common.scaling.steps import CARDS
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.values import path
-
-TOKENS: Final = 16_384
-"""The examples of a transformer's minibatch, unless they are given."""
-
-BEST: Final = 5
-"""The most plans that `--choose` shows."""
 
 
 def of_one(scenario: Scenario) -> Iterator[str]:
@@ -91,10 +85,10 @@ def of_all(scenario: Scenario) -> Iterator[str]:
 
 
 def best_of(scenario: Scenario) -> Iterator[str]:
-    """The fastest plans that fit, what bounds each, and why it is slower than the one before."""
+    """The five fastest plans that fit, what bounds each, and why the next one is slower."""
     memory = scenario.memory or CARDS[str(scenario.card)]["memory"]
     rows, faster = [], dict[str, float]()
-    for plan, time, kept in choose(scenario, memory)[:BEST]:
+    for plan, time, kept in choose(scenario, memory)[:5]:
         bounds = [f"{name} {part / time.step:.0%}" for name, part in time.parts.items()]
         more = {name: part - faster.get(name, part) for name, part in time.parts.items()}
         most, faster = max(more, key=lambda name: more[name]), time.parts
@@ -137,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     out = flags.pop("out")
     given = {k: value for k, value in flags.items() if value != parser.get_default(k)}
     if given.get("net") == "transformer":
-        given = {"examples": TOKENS, **given}
+        given = {"examples": 16_384, **given}
     scenario, one = Scenario(**given), "strategy" in given
     if out is not None:
         require_file(out, "--out", ".svg")
