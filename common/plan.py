@@ -108,7 +108,7 @@ def idle(given: Mapping[str, Any]) -> str:
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
     strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
-    needs = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), "card")
+    needs = dict.fromkeys(("peak", "peak_share", "link", "between", "node", "choose"), "card")
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
         if nets.get(flag, net) != net:

@@ -1,15 +1,18 @@
 """The flags that describe a plan, and the hardware on which it is timed."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.base.errors import RequestError
 from common.chapters.spec import Flags, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.parallel import strategies
 from common.parallel.ledger import Usage
 from common.parallel.nets import RECOMPUTE, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
+from common.scaling.cluster import Link
 from common.scaling.steps import CARDS, LINKS, Cluster, Seconds, degrees, predict
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count
 
@@ -33,10 +36,23 @@ OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 
 PARAMETERS: Final = 10**13
 
+_LINK: Final = f"{', '.join(LINKS)}, or SECONDS,BYTES/S"
+
 
 def large(text: str) -> int:
     """A number of parameters, as 7e9 or 7000000000."""
     return int(count(PARAMETERS)(f"{above_zero(text):.0f}"))
+
+
+def link(text: str) -> Link:
+    """A link by name, or by its seconds of a message and bytes a second: 5e-6,25e9."""
+    if text in LINKS:
+        return LINKS[text]
+    try:
+        latency, speed = map(above_zero, text.split(","))
+    except (ValueError, ArgumentTypeError):
+        raise RequestError(f"{text!r} is no link: ask for {_LINK}, as 5e-6,25e9") from None
+    return Link(latency, 1 / speed, 0)
 
 
 def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -> Any:
@@ -66,13 +82,16 @@ class Scenario(Flags):
     recompute: str = option("none", "transformer, backward (%(default)s)", known=RECOMPUTE)
     precision: str = option("float32", "mixed: 16 bits, state 32 (%(default)s)", known=PRECISIONS)
     optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
-    card: str | None = option(None, "predict seconds", known=CARDS)
-    peak_share: float = option(0.5, "of its peak (%(default)s)", type=above_zero, metavar="S")
-    link: str = option("nvlink", "in a node (%(default)s)", known=LINKS)
-    between: str = option("infiniband", "of nodes (%(default)s)", known=LINKS)
-    node: int = size(8, "devices", DEVICES)
-    choose: bool = option(False, "the fastest plans that fit the memory of the card")
-    memory: float = option(None, "bytes, instead", type=above_zero, metavar="BYTES")
+    card: str | None = option(None, "predict seconds on this GPU", known=CARDS)
+    peak: float = option(None, "operations/s, not the card's", type=above_zero, metavar="FLOPS")
+    peak_share: float = option(
+        0.5, "reached share of the peak (%(default)s)", type=above_zero, metavar="S"
+    )
+    link: str = option("nvlink", f"in a node: {_LINK} (%(default)s)", type=str, metavar="LINK")
+    between: str = option("infiniband", "between nodes (%(default)s)", type=str, metavar="LINK")
+    node: int = size(8, "devices of a node", DEVICES)
+    choose: bool = option(False, "find the fastest plans that fit the card's memory")
+    memory: float = option(None, "not the card's", type=above_zero, metavar="BYTES")
 
     def network(self) -> Net:
         """The net."""
@@ -108,7 +127,7 @@ class Scenario(Flags):
 
     def seconds(self) -> Seconds:
         """The time of a step on the card."""
-        plan, peak = self.plan(), CARDS[str(self.card)][self.precision]
-        links = LINKS[self.link], LINKS[self.between]
+        plan, peak = self.plan(), self.peak or CARDS[str(self.card)][self.precision]
+        links = link(self.link), link(self.between)
         cluster = Cluster(self.peak_share * peak, peak, *links, self.node)
         return predict(plan, degrees(plan), self.examples, cluster, self.sizes()[0])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common.base.errors import RunError
+from common.base.errors import RequestError, RunError
 from common.plan import main
 from common.scaling.choose import candidates, choose, kept
 from common.scaling.scenario import Scenario
@@ -82,3 +82,11 @@ def test_the_command_says_what_bounds_a_plan(capsys: pytest.CaptureFixture[str])
     assert f"a step takes {time.step:.2f} s: compute {time.parts['compute']:.2f} s, tensor " in said
     main([*SHOWN, "--examples=100"])
     assert "| messages | seconds |" in capsys.readouterr().out
+
+
+def test_links_and_peak_can_be_numbers() -> None:
+    named = replace(SMALL, strategy="zero3", link="pcie").seconds()
+    assert replace(SMALL, strategy="zero3", link="5.7e-6,25e9").seconds() == named
+    assert replace(SMALL, strategy="zero3", link="pcie", peak=312e12).seconds() == named
+    with pytest.raises(RequestError, match="'1,0' is no link: ask for nvlink"):
+        replace(SMALL, link="1,0").seconds()
