@@ -13,7 +13,9 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from notebooks.text.sources import ROOT, Listings
 
-CHAPTERS: Final = ("multiple-gpus", "multiple-gpus-concise", "strategies", "native", "allreduce")
+CHAPTERS: Final = (
+    *("multiple-gpus", "multiple-gpus-concise", "strategies", "native", "allreduce", "exercises"),
+)
 """The chapters that have a notebook for each framework."""
 
 SHARED: Final = "parity"
@@ -123,17 +125,15 @@ def cells(name: str, framework: str | None) -> Iterator[Cell]:
 
 def _text(cell: Cell, framework: str, listings: Listings) -> str:
     """The text of a cell in a framework; of a picture, its expression."""
-    words = cell.words.replace("{framework}", framework)
+    words, code = (text.replace("{framework}", framework) for text in (cell.words, cell.text))
     match cell.kind:
         case "setup":
             return SETUP.replace("{arguments}", words)
-        case "listing" | "solution":
-            file, *names = words.split()
-            return listings.cell(
-                (ROOT if "/" in file else ROOT / "frameworks" / framework) / file, names
-            )
-        case "cell":
-            return cell.text.replace("{framework}", framework).strip("\n")
+        case "listing" | "solution" | "cell":
+            file, *names = words.split() or [""]
+            path = (ROOT if "/" in file else ROOT / "frameworks" / framework) / file
+            listing = listings.cell(path, names) if names else ""
+            return "\n\n\n".join(filter(None, [listing, code.strip("\n")]))
         case "picture":
             return words
         case _:

@@ -23,7 +23,7 @@ FOLDER: Final = ROOT / "notebooks"
 Notebook = Any
 """nbformat's class of a notebook, which has no types."""
 
-FOLDED: Final = {"jupyter": {"source_hidden": True}, "collapsed": False}
+FOLDED: Final = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.diagnose.mistakes import LAYERS
-from common.judge.judgement import Setting, judge
+from common.judge.judgement import TEXTS, Setting, judge
 from common.judge.nets import NETS
 from common.models.nets import resnet18_shapes
 from common.parallel.shards import shard_bounds
@@ -50,10 +50,13 @@ SCHEDULES = {
     inwards = [(i, 0, 0, True) for i in range(1, k)]
     return [inwards, [(0, i, 0, adds) for i in range(1, k) for adds in (True, False)]]
     """: "at 2 devices: a round stores a chunk that it adds to",
+    TEXTS["schedule"]["protocol"].partition("k):")[2]: "receives 7 arrays (least: 1.75)",
 }
 
 PIPELINES = {
     'return [[("forward", i) for i in range(microbatches)]] * stages': "backward 0 0 times",
+    'return [[("forward", 0)] * 2] * stages': "stage 0 has forward 0 2 times",
+    TEXTS["pipeline"]["protocol"].partition("s):")[2]: "38% of the time (at least 38%) and keep 8",
     'return [[("backward", 0), ("forward", 0)]] * stages': "has backward 0 before forward 0",
     'return [[(d, i) for i in (0, 1) for d in "fb"]] * stages': "has forward 1 1 times",
     """
@@ -76,6 +79,10 @@ return devices.allreduce([x @ w for x, w in zip(Xs, W)])[0] + b, backward
 
 SPLITS = {
     ("[0] + b", "[0].astype('float16') + b"): "Y is off by",
+    (
+        "np.array_split",
+        "(lambda a, k, axis=0: np.split(a.take(range(a.shape[axis] // k * k), axis), k, axis))",
+    ): "at 2 devices, 5 examples, 7 inputs, 8 outputs: Y is off by",
     ("[0] + b", "[0] + k * b"): "Y has the bias 2 times",
     ("devices.allreduce([x @ w for x, w in zip(Xs, W)])[0]", "Xs[0] @ W[0]"): "Y has the part of "
     "device 1 0 times",

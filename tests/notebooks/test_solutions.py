@@ -1,8 +1,11 @@
 """Solutions of the exercises, without a framework."""
 
+import linecache
 import math
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,16 +15,40 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose
 
+from common.judge import check
+from common.judge.judgement import judge
 from common.models import nets
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import Link, seconds
 from notebooks.classroom import riddles
-from notebooks.exercises import multiple_gpus as solutions, parity, strategies as splits
+from notebooks.exercises import (
+    multiple_gpus as solutions,
+    parity,
+    strategies as splits,
+    write_it,
+)
 from notebooks.exercises.allreduce import ring_beats_halving_from
+from notebooks.exercises.wrong import mended
+from notebooks.text.chapter import cells
 
 LINK = Link(latency=5e-6, per_byte=1 / 25e9, per_byte_added=1 / 500e9)
+CELLS = {
+    cell.id: cell
+    for cell in cells("exercises", "jax")
+    if cell.kind in ("cell", "listing", "solution")
+    and not cell.id.startswith(("exercise-1-", "exercise-13-"))  # they need a framework
+}
+"""The cells of the chapter "Write it yourself" that need only NumPy."""
+
+WRONG = {
+    "exercise-7-in-place-2": "at 2 devices, size 1, float64: device 1 has the values of 1 only",
+    "exercise-8-around-the-ring-2": "at 2 devices: device 0 has the values of 0 only in chunk 0; ",
+    "exercise-9-columns-2": "at 2 devices, 4 examples, 6 inputs, 6 outputs: dX on device 0 is only",
+    "exercise-10-two-devices-2": "at step 2, of 11 examples: the gradient is the mean of the means",
+    "exercise-11-three-microbatches-2": "at step 1, of 12 examples: the gradient is without the ",
+}
 SPEED = st.one_of(st.integers(0, 9), st.floats(0, 1e6))
 
 
@@ -113,3 +140,42 @@ def test_a_variance_over_one_less_is_larger_by_as_much_as_a_run_finds() -> None:
         over_n += nets.MOMENTUM * (seen.var() - over_n)
         over_less += nets.MOMENTUM * (seen.var(ddof=1) - over_less)
     assert parity.excess(96, 2, float(seen.var())) == pytest.approx(over_less / over_n - 1)
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, str]:
+    """What each of `CELLS` prints."""
+    names: dict[str, Any] = {"check": check, "numpy": np}
+    texts = {}
+    for name, cell in CELLS.items():
+        linecache.cache[name] = len(cell.text), None, cell.text.splitlines(keepends=True), name
+        with redirect_stdout(StringIO()) as text:
+            exec(compile(cell.text, name, "exec"), names)
+        texts[name] = text.getvalue()
+    return texts
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_what_is_to_be_written_is_wrong_and_every_answer_right(
+    name: str, printed: dict[str, str]
+) -> None:
+    due: Any = {"solution": "right: ", "cell": ("wrong: ", "not judged: ")}
+    kind = CELLS[name].kind
+    assert printed[name].startswith(f"wrong: {WRONG[name]}" if kind == "listing" else due[kind])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("momentum * velocities[device] + grad", "grad", "has -0.9 times the last update added"),
+        (
+            "sum(local[entries] for local in grads)",
+            "grads[device][entries]",
+            "gradient is off by 6.7e-01",
+        ),
+        ("for copy in params", "for copy in params[:1]", "1/3 of the right one"),
+    ],
+)
+def test_a_wrong_update_of_zero_is_named(old: str, new: str, text: str) -> None:
+    update = mended(write_it.zero1_update, old, new)
+    assert text in judge("step", write_it.ZeroTraining(update)).text.splitlines()[0]

