@@ -24,9 +24,6 @@ FIGURES: Final = {
 }
 """Pictures that are files, because the README shows them."""
 
-SHOWN: Final = 4
-"""Stale notebooks that are named: one for each framework."""
-
 REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
 
 
@@ -65,8 +62,7 @@ def stale() -> Iterator[str]:
 def check() -> None:
     """Raises RunError with the first stale notebooks and their number."""
     if lines := list(stale()):
-        more = [f"{len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-        raise RunError(f"{'; '.join([*lines[:SHOWN], *more])}: {REMEDY}")
+        raise RunError(f"{len(lines)} are stale, such as {'; '.join(lines[:4])}: {REMEDY}")
     print("all notebooks are as their text and listings say")
 
 

@@ -23,16 +23,8 @@ from common.base.files import require_writable
 from common.base.machine import describe_machine, now
 from common.terminal.command import Parser, status
 from common.terminal.values import path
+from notebooks.text import notebook as files
 from notebooks.text.chapter import CHAPTERS, SHARED
-from notebooks.text.notebook import (
-    all_notebooks,
-    code_digest,
-    failure,
-    notebook,
-    outputs_digest,
-    path_of,
-    write,
-)
 
 TIMEOUT: Final = 600
 """Seconds that one cell may take."""
@@ -43,8 +35,9 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
 
     Raises RunError that names the cell that failed.
     """
-    nb, path, title = notebook(name, framework), path_of(name, framework), framework or "all"
-    copy, started = out / (framework or "") / path.name, time.monotonic()
+    nb, path = files.notebook(name, framework), files.path_of(name, framework)
+    title, started = framework or "all", time.monotonic()
+    copy = out / (framework or "") / path.name
     path.parent.mkdir(parents=True, exist_ok=True)
     client = NotebookClient(
         nb,
@@ -60,15 +53,15 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
             client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         problem = str(error)
-    if problem := failure(nb) or problem:
-        write(copy, nb)
+    if problem := files.failure(nb) or problem:
+        files.write(copy, nb)
         raise RunError(f"{title} {name}: {problem}; see {copy}")
     nb = nbformat.reads(nbformat.writes(nb), as_version=4)
-    digests = {"code": code_digest(nb), "outputs": outputs_digest(nb)}
+    digests = {"code": files.code_digest(nb), "outputs": files.outputs_digest(nb)}
     where = {"date": now()[:10], "machine": str(describe_machine()["processor"])}
     nb.metadata["executed"] = nbformat.from_dict({**digests, **where})
     for target in [path, copy] if keep else [copy]:
-        write(target, nb)
+        files.write(target, nb)
     print(f"{title}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
 
 
@@ -84,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> None:
         require_writable(flags.out)
-        notebooks = all_notebooks(None if flags.framework == SHARED else flags.framework)
+        notebooks = files.all_notebooks(None if flags.framework == SHARED else flags.framework)
         chosen = [(name, of) for name, of in notebooks if flags.chapter in (None, name)]
         if not chosen:
             raise RequestError(f"{flags.framework} has no chapter {flags.chapter}")

@@ -13,14 +13,7 @@ import numpy as np
 
 from common.base.arrays import Weights
 from common.models.weights_file import load_arrays, save_weights
-from notebooks.classroom.experiment import (
-    Command,
-    command,
-    folder_of,
-    interpreters,
-    run_all,
-    suite_flags,
-)
+from notebooks.classroom import experiment
 
 FEW: Final = ("--steps=3",)
 """What the chapter asks of its own runs besides."""
@@ -63,21 +56,23 @@ def plant(number: int, results: Path, init_weights: Path) -> Path:
 
     `results` has the right runs, `init_weights` is the file that they started from.
     """
-    riddle, pythons = RIDDLES[number], interpreters()
+    riddle, pythons = RIDDLES[number], experiment.interpreters()
     framework = riddle.framework if riddle.framework in pythons else next(iter(pythons))
-    folder = results / f"riddle-{number}"
-    below = folder_of(riddle.chapter, riddle.suite)
+    folder, weights = results / f"riddle-{number}", init_weights
+    below = experiment.folder_of(riddle.chapter, riddle.suite)
     shutil.copytree(results / below, folder / below, dirs_exist_ok=True)
-    weights = init_weights
     if riddle.change:
         weights = folder / "weights.safetensors"
         save_weights(weights, riddle.change(load_arrays(init_weights)))
-    flags = [*suite_flags(folder, riddle.chapter, riddle.suite), *riddle.flags]
+    flags = [*experiment.suite_flags(folder, riddle.chapter, riddle.suite), *riddle.flags]
     flags.append(f"--init-weights={weights}")
-    runs = {name: command(name, pythons[name], riddle.chapter, flags) for name in pythons}
+    commands = {
+        name: experiment.command(name, python, riddle.chapter, flags)
+        for name, python in pythons.items()
+    }
     if riddle.bug:
         planted = ["-m", "planted.run", riddle.bug, framework, riddle.chapter, *flags]
-        runs[framework] = Command(framework, pythons[framework], planted)
-    chosen = [runs[framework]] if riddle.flags != TWO else runs.values()
-    run_all([replace(run, framework="one of them") for run in chosen])
+        commands[framework] = replace(commands[framework], arguments=planted)
+    chosen = [commands[framework]] if riddle.flags != TWO else commands.values()
+    experiment.run_all([replace(run, framework="one of them") for run in chosen])
     return folder

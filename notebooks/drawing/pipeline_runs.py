@@ -26,33 +26,24 @@ RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
 
 def pipeline_run(record: Record) -> dict[str, Any]:
-    """The passes of a run and their times in milliseconds.
-
-    Raises RunError if the record has no passes of a pipeline.
-    """
+    """The passes of a run and their times in milliseconds. Raises RunError if it has none."""
     options: Any = record.config.options
     if record.chapter != "strategies" or options.strategy != "pipeline" or not record.split:
         raise RunError(f"{record.file_name()} has no passes of a pipeline")
-    version = next(
-        text
-        for name, text in record.versions.items()
-        if name.startswith((record.framework, "torch")) and text != "none"
-    )
-    machine = record.machine
+    names = record.framework, "torch"
+    versions = (v for name, v in record.versions.items() if name.startswith(names) and v != "none")
     net = f"LeNet with {options.depth} layers more" if options.depth else "LeNet"
+    passes = [(e.device, int(e.what == "forward"), e.microbatch) for e in record.split.events]
+    times = [(round(1e3 * e.begin, 3), round(1e3 * e.end, 3)) for e in record.split.events]
     return {
         "framework": record.framework,
-        "about": f" {version}, the first step of a run of {net} on a minibatch of "
+        "about": f" {next(versions)}, the first step of a run of {net} on a minibatch of "
         f"{record.config.batch_size}, {record.started[:10]}; its devices are simulated on "
-        f"{machine['cores']} cores",
+        f"{record.machine['cores']} cores",
         "schedule": options.schedule,
         "stages": record.config.devices,
         "microbatches": options.microbatches,
-        "events": [
-            [event.device, int(event.what == "forward"), event.microbatch, *times]
-            for event in record.split.events
-            for times in [[round(1000 * event.begin, 3), round(1000 * event.end, 3)]]
-        ],
+        "events": [[*entry, *span] for entry, span in zip(passes, times, strict=True)],
     }
 
 

@@ -1,14 +1,12 @@
 """An allreduce as a storyboard: a panel for the start and for each round, drawn from its frames."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
 from common.drawing import svg
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from notebooks.drawing.frames import Frame, devices_in, frames, gaps, words
+from notebooks.drawing.frames import devices_in, frames, gaps, words
 
 WIDTH: Final = 480
 MARGIN: Final = 14
@@ -28,40 +26,20 @@ CELL, FIRST, LANE = 18, 9, 6
 LEGEND: Final = 123
 
 
-@dataclass(frozen=True)
 class Board:
     """The geometry that all panels share."""
 
-    schedule: Schedule
-    moments: Sequence[Frame]
-
-    @cached_property
-    def columns(self) -> int:
-        """Panels side by side."""
-        long = self.schedule.chunks > 1 and len(self.moments) > 3
-        return 2 if long or self.schedule.devices == 2 else 1
-
-    @cached_property
-    def panel(self) -> float:
-        """The width of a panel."""
-        return (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
-
-    @cached_property
-    def labels(self) -> float:
-        """The width of the chunks' names."""
-        return LABELS if self.schedule.chunks > 1 else 0
-
-    @cached_property
-    def pitch(self) -> float:
-        """From one device to the next."""
-        return min(WIDEST, (self.panel - self.labels) / self.schedule.devices)
-
-    @cached_property
-    def tops(self) -> list[float]:
-        """Where each chunk begins within a panel, and where the panel ends."""
-        needed = gaps(self.schedule, self.moments)
-        heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in needed]
-        return list(accumulate(heights, initial=float(HEAD)))
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule, self.moments = schedule, frames(schedule)
+        long = schedule.chunks > 1 and len(self.moments) > 3
+        self.columns = 2 if long or schedule.devices == 2 else 1  # panels side by side
+        self.panel = (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
+        self.labels = LABELS if schedule.chunks > 1 else 0  # the width of the chunks' names
+        self.pitch = min(WIDEST, (self.panel - self.labels) / schedule.devices)
+        lanes = gaps(schedule, self.moments)
+        heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in lanes]
+        # Where each chunk begins within a panel, and where the panel ends.
+        self.tops = list(accumulate(heights, initial=float(HEAD)))
 
     def label(self, mask: int) -> str:
         """The text of a cell: the devices whose values are in its sum."""
@@ -77,7 +55,7 @@ class Board:
 def allreduce(algorithm: str, k: int = 4) -> str:
     """The rounds of an allreduce between 2 to 4 devices, as SVG."""
     schedule = SCHEDULES[algorithm](k)
-    board = Board(schedule, frames(schedule))
+    board = Board(schedule)
     texts = [words(schedule, number) for number in range(len(board.moments))]
     step = board.tops[-1] + 14
     rows = -(-len(board.moments) // board.columns)

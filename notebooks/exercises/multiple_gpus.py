@@ -16,7 +16,7 @@ from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
 from common.chapters.data_parallel import FromScratch
 from common.chapters.scratch import ScratchOptions
-from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.parallel.schedules import Schedule, execute
 from common.training.loop import accuracy
 
 Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their classes (n,)
@@ -90,13 +90,6 @@ def sum_in_turn(
         for device, total in zip(order, totals, strict=True):
             summed[device][name] = total
     return summed
-
-
-def bytes_per_device(algorithm: str, k: int, entries: int) -> tuple[int, int, int]:
-    """The rounds of an allreduce of float32 vectors; the most that a device sends and receives."""
-    schedule = SCHEDULES[algorithm](k)
-    sent, received = zip(*schedule.traffic(entries), strict=True)
-    return len(schedule.rounds), 4 * max(sent), 4 * max(received)
 
 
 def accuracy_of_shards(

@@ -32,15 +32,13 @@ def pipelined_ring(k: int, chunks: int = 16) -> list[list[Message]]:
 
 
 def one_forward_one_backward(stages: int, microbatches: int) -> list[list[tuple[str, int]]]:
-    """Stage s runs `stages - s - 1` microbatches ahead, then alternates."""
-    forward, backward = ([(word, i) for i in range(microbatches)] for word in ("F", "B"))
-    order = []
-    for stage in range(stages):
-        ahead = min(stages - stage - 1, microbatches)
-        passes = forward[:ahead]
-        for pair in zip(forward[ahead:], backward, strict=False):
-            passes = [*passes, *pair]
-        order.append(passes + backward[microbatches - ahead :])
+    """A stage goes backward with a microbatch once it is `ahead` of it by the later stages."""
+    order: list[list[tuple[str, int]]] = [[] for _ in range(stages)]
+    for stage, passes in enumerate(order):
+        ahead = stages - stage - 1
+        for i in range(microbatches + ahead):
+            passes += [("F", i)] if i < microbatches else []
+            passes += [("B", i - ahead)] if i >= ahead else []
     return order
 
 
@@ -108,33 +106,27 @@ class Training:
         return self.params
 
 
-class ZeroTraining(Training):
-    """SGD steps of LeNet with momentum on three devices, by an `update` like `zero1_update`.
+def with_zero1(update: Callable[..., None]) -> Callable[..., Any]:
+    """The gradient by which `update` moves weights on three devices, without its momentum.
 
-    The share of momentum is taken off the gradients before: the right steps are those of plain SGD,
-    which the judge expects.
+    Each tensor is a vector, of which each device has a copy, and the gradient of its shard.
     """
+    velocities: dict[str, list[Array]] = {}
+    last: Weights = {}
 
-    def __init__(self, update: Callable[..., None]) -> None:
-        super().__init__(loss_and_grad)
-        self.update = update
-
-    def start(self, weights: Weights) -> None:
-        super().start(weights)
-        self.last = {name: 0 * values.ravel() for name, values in weights.items()}
-        self.velocities = {name: numpy.array_split(v, 3) for name, v in self.last.items()}
-
-    def step(self, X: Array, y: Array, lr: float) -> float:
-        """Each device takes the gradient of its shard; each tensor is updated as a vector."""
+    def moved(weights: Mapping[str, Array], X: Array, y: Array) -> tuple[float, Weights]:
         shards = numpy.array_split(numpy.arange(len(y)), 3)
-        results = [loss_and_grad(self.params, X[shard], y[shard]) for shard in shards]
         shares = [len(shard) / len(y) for shard in shards]
-        for name, values in self.params.items():
+        losses, grads = zip(*(loss_and_grad(weights, X[i], y[i]) for i in shards), strict=True)
+        total = {}
+        for name, values in weights.items():
             copies = [values.ravel().copy() for _ in shards]
-            grads = [s * grad[name].ravel() for s, (_, grad) in zip(shares, results, strict=True)]
-            total = numpy.sum(grads, axis=0)
-            grads[0] -= 0.9 * self.last[name]
-            self.update(copies, grads, self.velocities[name], lr, 0.9)
-            self.params[name] = numpy.mean(copies, axis=0).reshape(values.shape)
-            self.last[name] = total
-        return sum(s * loss for s, (loss, _) in zip(shares, results, strict=True))
+            parts = [share * grad[name].ravel() for share, grad in zip(shares, grads, strict=True)]
+            kept = velocities.setdefault(name, numpy.array_split(0 * copies[0], 3))
+            update(copies, parts, kept, 1.0, 0.9)
+            velocity = values - numpy.mean(copies, axis=0).reshape(values.shape)
+            total[name] = velocity - 0.9 * last.get(name, 0)
+            last[name] = velocity
+        return numpy.dot(shares, losses), total
+
+    return moved

@@ -133,7 +133,8 @@ def box(output: Output) -> nodes.Node:
             "", f'<div class="output">\n{exclude_from_search(text)}\n</div>', format="html"
         )
     text = text.rstrip("\n")
-    return nodes.literal_block(text, text, language="text", classes=["output"])
+    verdict = ["verdict"] if text.startswith(("right: ", "wrong: ", "not judged: ")) else []
+    return nodes.literal_block(text, text, language="text", classes=["output", *verdict])
 
 
 def dropdown(title: str, *content: nodes.Node) -> nodes.Node:

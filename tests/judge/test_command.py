@@ -1,5 +1,6 @@
 """`python -m common.judge` and `check`: what they say of code, also if it cannot be judged."""
 
+import re
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -54,3 +55,15 @@ def test_a_notebook_asks_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first.startswith("wrong: at 2 devices, size 1, float64: device 0 has the values of 0 ")
     assert last == f"not judged: say which kind it is: kind= is one of {', '.join(TEXTS)}"
+
+
+@pytest.mark.only("pytorch")
+def test_the_script_of_a_page_is_wrong_and_then_right(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/porting.md").read_text()
+    script, wrong, mend, right = re.findall(r"^```\w*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[
+        :4
+    ]
+    mended = script.replace(mend.splitlines(keepends=True)[0], mend)
+    for code, text in ((script, wrong), (mended, right)):
+        (tmp_path / "mine.py").write_text(code)
+        assert python("-m", "common.judge", "step", tmp_path / "mine.py").stdout.startswith(text)

@@ -178,4 +178,6 @@ def test_what_is_to_be_written_is_wrong_and_every_answer_right(
 )
 def test_a_wrong_update_of_zero_is_named(old: str, new: str, text: str) -> None:
     update = mended(write_it.zero1_update, old, new)
-    assert text in judge("step", write_it.ZeroTraining(update)).text.splitlines()[0]
+    assert (
+        text in judge("step", write_it.Training(write_it.with_zero1(update))).text.splitlines()[0]
+    )

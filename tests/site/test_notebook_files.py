@@ -91,7 +91,9 @@ def test_a_run_s_outputs_are_kept_and_a_cell_that_fails_is_named(
     kept = tmp_path / "kept" / "jax" / "multiple-gpus.ipynb"
     for code, status in (("1 / 0", 1), ("print(6 * 7)", 0)):
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="only")])
-        monkeypatch.setattr("notebooks.execute.notebook", lambda *_, nb=nb: nbformat.from_dict(nb))
+        monkeypatch.setattr(
+            "notebooks.text.notebook.notebook", lambda *_, nb=nb: nbformat.from_dict(nb)
+        )
         assert main(flags) == status
         assert kept.exists() == (status == 0)
     assert "cell only: ZeroDivisionError: division by zero" in capsys.readouterr().err

@@ -31,6 +31,7 @@ class Port:
         return -jnp.take_along_axis(likelihoods, y[:, None], axis=1).mean()
 
     def step(self, X: Array, y: Array, lr: float) -> Tensor:
+        loss: Tensor
         loss, grads = self.loss_and_grad(self.params, jnp.array(X), jnp.array(y))
         self.params = jax.tree.map(lambda w, grad: w - lr * grad, self.params, grads)
         return loss
