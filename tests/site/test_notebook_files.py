@@ -60,7 +60,7 @@ def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
     path = clone / "notebooks/jax/multiple-gpus.ipynb"
     before = [cell.get("outputs") for cell in read(path).cells]
     chapter = clone / "docs/chapters/multiple-gpus.md"
-    change(chapter, "You need no GPU.", "No GPU is needed.")
+    change(chapter, "Without GPUs, devices", "Without a GPU, devices")
     change(chapter, "## One step", "## A single step")
     change(clone / "frameworks/mxnet/scratch.py", "The logits (n, 10) of", "Logits (n, 10) of")
     assert python(clone, "-m", "notebooks.build").returncode == 0
