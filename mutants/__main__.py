@@ -70,7 +70,7 @@ def noticed(tree: Path, number: int, mutant: Mutant, *command: str) -> str:
     os.utime(file, (number, number))  # bytecode of another time is stale
     line = red(tree, *command)
     right.replace(file)
-    print(f"{number}. {mutant}: {line or f'green in {command[0]}'}", flush=True)
+    print(f"{number}. {mutant.words}: {line or f'green in {command[0]}'}", flush=True)
     return line
 
 
@@ -86,21 +86,22 @@ def work(flags: argparse.Namespace) -> int:
         lines = {file.stem: {*file.read_text().split()} for file in files}
         chosen = sample(tree, flags, set().union(*lines.values()))
         if flags.list:
-            print(*chosen, sep="\n")
+            print(*(mutant.words for mutant in chosen), sep="\n")
             return 0
         green = {}
         for number, mutant in enumerate(chosen, 1):
             names = [name for name in lines if f"{mutant.path}:{mutant.line}" in lines[name]]
             if not noticed(tree, number, mutant, *runs, mutant.path, *names):
                 green[number] = mutant
-        pytest = ["pytest", "-qx", "tests/chapters", "tests/backends", "tests/training"]
-        for more in (["tests/parallel"], [f"--framework={flags.framework}"]):
-            command = [*pytest, *more]
+        rooms = (f"tests/{room}" for room in ("parallel", "chapters", "training", "backends"))
+        pytest = ["pytest", "-qx", *rooms]
+        for command in (pytest, [*pytest, f"--framework={flags.framework}"]):
             if green and (line := red(tree, *command)):
                 raise RunError(f"without a change, {line}")
             green = {n: x for n, x in green.items() if not noticed(tree, n, x, *command)}
     killed = len(chosen) - len(green)
-    print(f"{flags.framework}: {killed} of {len(chosen)} killed", *green.values(), sep="\n")
+    survivors = [mutant.words for mutant in green.values()]
+    print(f"{flags.framework}: {killed} of {len(chosen)} killed", *survivors, sep="\n")
     return int(killed < LEAST * len(chosen))
 
 

@@ -20,15 +20,12 @@ GUARDS: Final = ("strict", "frozen")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with a change in a line of a file, and that in words."""
+    """A source with a change in a line of a file: `words` are for people."""
 
     path: str
     line: int
     words: str
     source: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.words}"
 
 
 def mutants(path: str, source: str) -> Iterator[Mutant]:
@@ -44,7 +41,7 @@ def mutants(path: str, source: str) -> Iterator[Mutant]:
             if (code := instructions(compile(changed, path, "exec"))) not in seen:
                 seen.append(code)
                 pair = " => ".join(x.partition("\n")[0] for x in (before, after))
-                words = f"{lines[node.lineno - 1].strip()}  [{pair}]"
+                words = f"{path}:{node.lineno}: {lines[node.lineno - 1].strip()}  [{pair}]"
                 yield Mutant(path, node.lineno, words, changed)
 
 
@@ -59,10 +56,8 @@ def evaluated(node: ast.AST) -> Iterator[Any]:
     yield node
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            decides = (
-                name not in ("annotation", "returns") and getattr(child, "arg", "") not in GUARDS
-            )
-            if isinstance(child, ast.AST) and decides:
+            skipped = name in ("annotation", "returns") or getattr(child, "arg", "") in GUARDS
+            if isinstance(child, ast.AST) and not skipped:
                 yield from evaluated(child)
 
 
@@ -73,16 +68,12 @@ def changes(node: ast.AST) -> Iterator[tuple[str, Any]]:
             yield "ops", [OTHER[type(operator)]()]
         case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) | ast.UnaryOp(op=op):
             yield from (("op", other()) for one, other in OTHER.items() if isinstance(op, one))
-        case ast.Constant(value=bool(value)):
-            yield "value", not value
         case ast.Constant(value=int(value) | float(value)):
-            yield "value", value + 1
+            yield "value", not value if isinstance(value, bool) else value + 1
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
             yield "test", ast.UnaryOp(ast.Not(), test)
-        case ast.Slice(lower=lower, upper=upper):
-            yield from (
-                (name, None) for name, bound in (("lower", lower), ("upper", upper)) if bound
-            )
+        case ast.Slice():
+            yield from ((name, None) for name in ("lower", "upper") if getattr(node, name))
         case ast.Expr(value=ast.Call()):
             yield "value", ast.Constant(None)
         case ast.Call(func=ast.Attribute(value=owner), args=[], keywords=[]):
