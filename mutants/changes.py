@@ -54,11 +54,10 @@ def instructions(code: CodeType) -> tuple[Any, ...]:
 def evaluated(node: ast.AST) -> Iterator[Any]:
     """The nodes that decide what a run does: no annotations, and no guards."""
     yield node
-    for name, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            skipped = name in ("annotation", "returns") or getattr(child, "arg", "") in GUARDS
-            if isinstance(child, ast.AST) and not skipped:
-                yield from evaluated(child)
+    types = getattr(node, "annotation", None), getattr(node, "returns", None)
+    for child in ast.iter_child_nodes(node):
+        if child not in types and getattr(child, "arg", "") not in GUARDS:
+            yield from evaluated(child)
 
 
 def changes(node: ast.AST) -> Iterator[tuple[str, Any]]:
