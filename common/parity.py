@@ -28,6 +28,7 @@ from common.chapters.suites import Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
 from common.compare.folder import examine, in_no_suite, only_in_grid, verdict_on
+from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
 from common.report.text import print_pair, print_verdict
 from common.terminal.command import Parser, status
@@ -116,20 +117,23 @@ def compare_folder(flags: argparse.Namespace) -> int:
     not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
     ignored = in_no_suite(flags.folder, examined) if flags.suites is None else ()
     verdict = verdict_on(examined, not_run, ignored)
-    no_page = write_verdict(flags.folder, verdict, examined)
-    print_verdict(verdict)
+    accused = suspects(examined)
+    no_page = write_verdict(flags.folder, verdict, examined, accused)
+    print_verdict(verdict, accused)
     print(no_page, end="")
     return 0 if verdict.passed else 1
 
 
-def write_verdict(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
+def write_verdict(
+    folder: Path, verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Suspect]
+) -> str:
     """Writes the verdict and its page; returns a line if the page cannot be made."""
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
         from common.report.page import page
 
-        write_text(folder / "parity.html", page(verdict, examined))
+        write_text(folder / "parity.html", page(verdict, examined, accused))
     except ModuleNotFoundError as missing:
         if missing.name != PAGE_NEEDS:
             raise

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib import import_module
 from typing import Any, Final
 from unittest.mock import patch
@@ -35,13 +36,14 @@ Wrong = Callable[..., Any]
 class Bug:
     """What people did, in `words`, and the public `source` that tells of it.
 
-    `runs` show it. Where only a test can see it, `test` names that instead. `wrong` has, for each
-    framework, places and what is put there.
+    A hint with the words in `right` is right. `runs` show the bug, or only a `test`, by its name.
+    `wrong` has, by framework, places and what is put there.
     """
 
     name: str
     words: str
     source: str
+    right: str = ""
     runs: Runs = field(default_factory=dict)
     test: str = ""
     wrong: dict[str, list[tuple[str, Wrong]]] = field(default_factory=dict)
@@ -63,9 +65,7 @@ class Bug:
             for place, wrong in self.wrong.get(run[0], ()):
                 module, _, path = place.partition(":")
                 *owners, name = path.split(".")
-                target: Any = import_module(module)
-                for owner in owners:
-                    target = getattr(target, owner)
+                target: Any = reduce(getattr, owners, import_module(module))
                 right = Right(getattr(target, name), *run)
                 new = replacement(right, wrong) if callable(right.function) else wrong(right)
                 stack.enter_context(patch.object(target, name, new))
@@ -89,14 +89,14 @@ PLANTS: Final[list[Bug]] = []
 def bug(
     source: str, runs: Runs, place: str, *frameworks: str, test: str = ""
 ) -> Callable[[Wrong], Bug]:
-    """A decorator that makes a bug: its name is the function's, its words are the docstring.
+    """A decorator that makes a bug: its name is the function's, its words are in the docstring.
 
     The function takes the place of another one, in these frameworks or in all.
     """
 
     def make(wrong: Wrong) -> Bug:
-        words = (wrong.__doc__ or "").rstrip(".")
-        plant = Bug(wrong.__name__.replace("_", " "), words, source, runs, test)
+        words, _, right = (wrong.__doc__ or "").rstrip(".").partition(". Right: ")
+        plant = Bug(wrong.__name__.replace("_", " "), words, source, right, runs, test)
         plant.at(place, *frameworks)(wrong)
         PLANTS.append(plant)
         return plant

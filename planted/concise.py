@@ -14,7 +14,7 @@ SYNC: Final = {"concise float64-sync": (2,)}
 
 @bug("huggingface/transformers#40610", SYNC, LISTING + ":forward_backward", "pytorch", "tensorflow")
 def all_items_on_each_device(right: Right, X: Any, y: Any, replicas: Any, examples: int) -> Any:
-    """Divide by the items of all devices, then average."""
+    """Divide by the items of all devices, then average. Right: ÷ 2, the number of devices."""
     return right(X, y, replicas, examples * right.devices)
 
 
@@ -26,7 +26,7 @@ def part_of_the_part(right: Right, *args: Any) -> Any:
 
 @bug("huggingface/accelerate#608", SYNC, LISTING + ":forward_backward", "pytorch")
 def mean_of_shard_means_wrapped(right: Right, X: Any, y: Any, replicas: Any, examples: int) -> Any:
-    """Average unequal shards' means, as DDP does."""
+    """Average unequal shards' means, as DDP does. Right: the mean of the means of 2 devices."""
     return right(X, y, replicas, len(y) * right.devices)
 
 
@@ -48,13 +48,13 @@ def as_large_a_part(right: Right, *args: Any) -> Any:
 
 @bug("StanfordBDHG/OpenTSLM#49", SHARDS, DDP + ".forward", "pytorch")
 def forward_through_module(right: Right, self: Any, X: Any) -> Any:
-    """Call the net inside of DDP."""
+    """Call the net inside of DDP. Right: a reduction is missing."""
     return self.module(X)
 
 
 @bug("pytorch/pytorch#104336", SHARDS, LISTING + ":wrap", "pytorch")
 def moved_after_ddp(right: Right, net: Any, *args: Any) -> Any:
-    """Move the model to another device and back."""
+    """Move the model to another device and back. Right: a reduction is missing."""
     wrapped = right(net, *args)
     for layer in net.modules():
         for name, param in layer.named_parameters(recurse=False):
@@ -64,7 +64,7 @@ def moved_after_ddp(right: Right, net: Any, *args: Any) -> Any:
 
 @bug("pytorch/pytorch#128949", SHARDS, LISTING + ":wrap", "pytorch")
 def parameter_left_out(right: Right, net: Any, *args: Any) -> Any:
-    """Leave a parameter out of DDP's reduction."""
+    """Leave a parameter out of DDP's reduction. Right: a reduction is missing."""
     net._ddp_params_and_buffers_to_ignore = ["fc.bias"]  # as a private function of DDP sets it
     return right(net, *args)
 
@@ -122,7 +122,7 @@ def syncbn_permuted(right: Right, self: Any, X: Any) -> Any:
 
 @bug("jax-ml/jax#3970", SYNC, "frameworks.jax.wrappers:shard_loss", "jax")
 def grad_of_a_psum(right: Right, *args: Any) -> Any:
-    """Take the gradient of a psum in each device."""
+    """Take the gradient of a psum in each device. Right: × 2, the number of devices."""
     part, seen = right(*args)
     others = import_module("jax").lax.stop_gradient((right.devices - 1) * part)
     return right.devices * part - others, seen
@@ -130,13 +130,13 @@ def grad_of_a_psum(right: Right, *args: Any) -> Any:
 
 @bug("pytorch/vision#8250", SHARDS, NORM + ":MOMENTUM")
 def momentum_of_the_old(right: Right) -> float:
-    """Take momentum for the share of the old statistics."""
+    """Take momentum for the share of the old. Right: running statistics is 0.01, not 0.1."""
     return 0.01
 
 
 @bug("yunjey/pytorch-tutorial#62", SHARDS, "torch.nn:Module.eval", "pytorch")
 def evaluation_in_training_mode(right: Right, self: Any) -> Any:
-    """Evaluate in training mode."""
+    """Evaluate in training mode. Right: evaluation in training mode."""
     return self
 
 

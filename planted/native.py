@@ -16,7 +16,7 @@ PYTORCH, JAX = "frameworks.pytorch.native", "frameworks.jax.native.training"
 
 @bug("pytorch/pytorch#162338", FULLY, PYTORCH + ".zero:Zero2.wrap", "pytorch")
 def fsdp_sums(right: Right, self: Any, net: Any) -> Any:
-    """Get a sum from FSDP where its mean is due."""
+    """Get a sum where FSDP's mean is due. Right: × 3, the number of devices or microbatches."""
     wrapped = right(self, net)
     for layer in (*net.children(), net):
         layer.set_gradient_divide_factor(1.0)
@@ -33,14 +33,14 @@ def partial_gradient_summed(right: Right, self: Any, *, grad_placements: Any = N
 
 @bug("pytorch/torchtitan#1805", TENSOR, "torch.distributed.tensor:DTensor.from_local", "pytorch")
 def reduce_scatter_missing(right: Right, *args: Any, **more: Any) -> Any:
-    """Leave a partial gradient as it is."""
+    """Leave a partial gradient as it is. Right: a reduction is missing."""
     tensor = import_module("torch.distributed.tensor")
     return right(*args, **more, grad_placements=[tensor.Partial()])
 
 
 @bug("huggingface/transformers#38448", EITHER, PYTORCH + ".pipeline:cross_entropy", "pytorch")
 def padding_counts(right: Right, logits: Any, y: Any, examples: int) -> Any:
-    """Count the images that fill up microbatches."""
+    """Count the images that fill up microbatches. Right: blank images: padding."""
     return right(logits, y.clamp(min=0), examples)
 
 

@@ -19,11 +19,11 @@ HEAD: Final = """\
 
 Each of these trained without an error where it was met; here it is planted in the public functions
 of a backend, or of what all share. `nox -s planted` makes the runs with it, and writes which
-command turns red and what the diagnosis says of the cause. `python -m planted --list` tells what
-people did.
+command turns red, and which words of the hint name the bug (✗: a hint without them, which is
+wrong). `python -m planted --list` tells what people did.
 
-| bug | caught by | named as | seconds |
-| --- | --- | --- | ---: |
+| bug | caught by | hint |
+| --- | --- | --- |
 """
 
 
@@ -31,8 +31,8 @@ class Answer(BaseModel):
     """What the comparison says of a bug in one framework.
 
     `caught` is the command whose runs turn red, "plain" or "grid", or the test; empty: all is
-    green. `named` is what the diagnosis says of the cause. `red` has the first failed check of each
-    run. `seconds` are of the processor.
+    green. `named` is the hint at the cause. `red` has the first failed check of each run. `seconds`
+    are of the processor.
     """
 
     bug: str
@@ -56,15 +56,14 @@ def summary(bug: Bug) -> str:
 def lines(answer: Answer) -> str:
     """An answer in some lines."""
     caught = f"caught by {answer.caught}" if answer.caught else "GREEN"
-    text = [f"{answer.framework}, {answer.bug}: {caught}, {answer.seconds:.1f} s"]
-    text += [f"  {line}" for line in (answer.named, *answer.red) if line]
-    return "\n".join(text)
+    head = f"{answer.framework}, {answer.bug}: {caught}, {answer.seconds:.1f} s"
+    return "\n".join([head, *(f"  {line}" for line in (answer.named, *answer.red) if line)])
 
 
 def compare(folder: Path, *, write: bool) -> int:
     """Prints the table, and writes it as a page. Returns 1 if the page has another, else 0.
 
-    Seconds may be others. Raises RequestError if a framework has left no answers.
+    Raises RequestError if a framework has left no answers.
     """
     files = [folder / f"{framework}.json" for framework in FRAMEWORKS]
     if missing := [file for file in files if not file.is_file()]:
@@ -75,8 +74,7 @@ def compare(folder: Path, *, write: bool) -> int:
     table, heading, rest = PAGE.read_text().removeprefix(HEAD).partition("\n## ")
     if write:
         write_text(PAGE, HEAD + "\n".join(rows) + "\n" + heading + rest)
-    kept = table.splitlines()
-    if [row.rsplit("|", 2)[0] for row in rows] == [row.rsplit("|", 2)[0] for row in kept]:
+    if rows == table.splitlines():
         return 0
     print(f"{PAGE.name} has another table: `nox -s planted -- --write` writes this one")
     return 1
@@ -86,9 +84,10 @@ def row(bug: Bug, answers: Sequence[Answer]) -> str:
     """A row of the table: a bug in all frameworks that can have it."""
     repository, _, number = bug.source.partition("#")
     name = f"[{bug.name}](https://github.com/{repository}/issues/{number})" if number else bug.name
-    named = next((answer.named for answer in answers if answer.named), "–")
-    seconds = sum(answer.seconds for answer in answers)
-    return f"| {name} | {caught_by(answers)} | {named} | {seconds:.0f} |"
+    named = [answer.named for answer in answers if answer.named]
+    wrong = [f"✗ {text}" for text in named if not bug.right or bug.right not in text]
+    hint = wrong[0] if wrong else bug.right if named else "–"
+    return f"| {name} | {caught_by(answers)} | {hint} |"
 
 
 def caught_by(answers: Sequence[Answer]) -> str:
@@ -96,6 +95,5 @@ def caught_by(answers: Sequence[Answer]) -> str:
     groups: dict[str, list[str]] = {}
     for answer in answers:
         groups.setdefault(answer.caught or "nothing", []).append(answer.framework)
-    if len(groups) == 1:
-        return next(iter(groups))
-    return "; ".join(f"{caught}: {', '.join(names)}" for caught, names in groups.items())
+    several = [f"{caught}: {', '.join(names)}" for caught, names in groups.items()]
+    return "; ".join(several if several[1:] else groups)

@@ -23,6 +23,7 @@ from common.chapters.suites import Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Check
 from common.compare.folder import examine
+from common.diagnose.hints import FITS
 from common.diagnose.suspects import suspects
 from common.grid import work
 from common.report.text import describe
@@ -46,9 +47,8 @@ class PlantedJob(Job):
 
     def __call__(self, process: Process) -> None:
         """Trains with the bug."""
-        settings = self.settings
-        setting = settings["framework"], settings["devices"], settings["batch_size"]
-        with BUGS[self.bug].planted(*setting):
+        names = "framework", "devices", "batch_size"
+        with BUGS[self.bug].planted(*(self.settings[name] for name in names)):
             super().__call__(process)
 
 
@@ -124,11 +124,8 @@ def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
     if wrong:
         answer.caught = "plain" if plain else "grid"
         suspect = suspects(list(results.values()))[0]
-        answer.named = suspect.evidence[0] if suspect.evidence else ""
-        record = suspect.first.entry.record
-        if failure := record and record.failure:
-            alike = f"copies of {failure.tensor} differ" if failure.tensor else ""
-            answer.named = alike or failure.message
+        said = [suspect.first.what] if suspect.unusable else suspect.evidence
+        answer.named = next(iter(said), "").removeprefix(FITS)
     return answer
 
 
@@ -141,8 +138,8 @@ def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:
     """The failed checks of the runs, but for the lack of others: right ones stand in for these."""
     checks = [(name, check) for name, x in results.items() for check in x.comparison.checks]
-    judged = [check for name, check in checks if check.devices in runs.get(name, ())]
-    return [check for check in judged if not check.passed and check.check != "peers"]
+    failed = [(name, check) for name, check in checks if not check.passed]
+    return [x for name, x in failed if x.devices in runs.get(name, ()) and x.check != "peers"]
 
 
 def settings(suite: Suite, devices: int, folder: str) -> dict[str, Any]:

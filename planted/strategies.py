@@ -23,32 +23,32 @@ MICROBATCHES: Final = 3
 
 @bug("huggingface/transformers#34191", {**PIPELINE, **TENSOR}, OPS + ":loss_and_grad")
 def mean_of_microbatch_means(right: Right, logits: Any, y: Any, examples: int) -> Any:
-    """Average the means of unequal microbatches."""
+    """Average unequal microbatches' means. Right: the means of 3 devices or microbatches."""
     return right(logits, y, examples=MICROBATCHES * y.shape[0])
 
 
 @bug("huggingface/accelerate#608", DATA, HAND + ".data:over_microbatches")
 def mean_of_shard_means_split(right: Right, replica: Any, X: Any, y: Any, *rest: Any) -> Any:
-    """Average the means of unequal shards, in a strategy."""
+    """Average unequal shards' means, in a strategy. Right: the mean of the means of 2 devices."""
     return right(replica, X, y, len(y) * right.devices, *rest[1:])
 
 
 @bug("deepspeedai/DeepSpeed#7773", PIPELINE, OPS + ":loss_and_grad")
 def microbatches_summed(right: Right, logits: Any, y: Any, examples: int) -> Any:
-    """Sum the microbatches' mean gradients."""
+    """Sum the microbatches' mean gradients. Right: × 3, the number of devices or microbatches."""
     return right(logits, y, examples=examples / MICROBATCHES)
 
 
 @bug("inclusionAI/AReaL#1273", PIPELINE, OPS + ":loss_and_grad")
 def divided_by_microbatches(right: Right, logits: Any, y: Any, examples: int) -> Any:
-    """Divide by the microbatches, as the loss does already."""
+    """Divide by the microbatches once more. Right: ÷ 3, the number of devices or microbatches."""
     loss, grad = right(logits, y, examples=examples)
     return loss, grad / MICROBATCHES
 
 
 @bug("pytorch/torchtitan#1732", PIPELINE, HAND + ".pipeline:accumulate")
 def sums_scaled_again(right: Right, ops: Any, grads: Any, further: Any) -> Any:
-    """Scale earlier microbatches at each further one."""
+    """Scale earlier microbatches again. Right: examples count 0.11 or 0.33 or 1 times."""
     for name in grads.keys() & further.keys():
         grads[name] = grads[name] / MICROBATCHES
     right(ops, grads, further)
@@ -56,33 +56,33 @@ def sums_scaled_again(right: Right, ops: Any, grads: Any, further: Any) -> Any:
 
 @bug("pytorch/torchtitan#2106", TENSOR, OPS + ":finish")
 def bias_on_each_device(right: Right, name: str, Y: Any, params: Any) -> Any:
-    """Add the bias before the sum."""
+    """Add the bias before the sum. Right: × 3, the number of devices or microbatches."""
     return right(name, Y, scaled(params, right.devices))
 
 
 @bug("NVIDIA/Megatron-LM#7452", TENSOR, HAND + ".tensor:allreduce")
 def backward_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
-    """Forget the all-reduce of the backward pass."""
+    """Forget the all-reduce of the backward pass. Right: a reduction is missing."""
     return right(ops, tensors, kind, group) if kind == "activations" else list(tensors)
 
 
 @bug("NVIDIA/Megatron-LM#7452", TENSOR, OPS + ":loss_and_grad")
 def loss_over_gathered_logits(right: Right, logits: Any, y: Any, examples: int) -> Any:
-    """Gather logits for a loss that expects shards."""
+    """Gather logits for a loss that expects shards. Right: a softmax over the logits of 3."""
     loss, grad = right(logits, y, examples=examples)
     return loss + math.log(right.devices) * y.shape[0] / examples, grad
 
 
 @bug("EleutherAI/gpt-neox#1257", DATA, HAND + ".mesh:allreduce")
 def one_weight_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
-    """Leave a replicated weight's gradient as it is."""
+    """Leave a replicated weight's gradient as it is. Right: a reduction is missing."""
     pairs = zip(right(ops, tensors, kind, group), tensors, strict=True)
     return [{**total, "fc2.bias": local["fc2.bias"]} for total, local in pairs]
 
 
 @bug("deepspeedai/DeepSpeed#966", ZERO3, HAND + ".zero:reduce_scatter")
 def stages_disagree(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
-    """Divide in stage 3 only."""
+    """Divide in stage 3 only. Right: ÷ 3, the number of devices or microbatches."""
     return [scaled(slices, 1 / right.devices) for slices in right(ops, tensors, kind, group)]
 
 

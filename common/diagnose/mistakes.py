@@ -6,7 +6,7 @@ lost, or divided by what.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Final
@@ -23,6 +23,9 @@ from common.terminal.text import listed
 MOST: Final = 8
 ROUNDED: Final = 1e-2
 """How near to each other factors are that tell the same mistake."""
+
+MOST_EXAMPLES: Final = 128
+"""The most examples of which each one's gradient is computed."""
 
 BASE: Final = 16
 """If device i has the number 16^i, the digits of a sum tell how often each device is in it."""
@@ -66,23 +69,37 @@ def contribution(shares: Shares) -> str:
 
 @dataclass(frozen=True)
 class Update:
-    """What a step took in place of the gradient: (weight before - weight after) / rate."""
+    """What a step took in place of the gradient: (weight before - weight after) / rate.
+
+    It is less what is `carried`, momentum times the velocity. Each of `shards` normalizes by
+    itself. People divide by `counts`; a whole minibatch has `full` examples.
+    """
 
     chapter: str
     X: Array
     y: Array
     weights: Weights
     applied: Weights
+    carried: Weights = field(default_factory=dict)
+    shards: int = 1
+    counts: Mapping[str, int] = field(default_factory=dict)
+    full: int = 0
+    rounding: float = 2 * ROUNDED
 
-    def exact(self, rows: slice = slice(None), devices: int = 1) -> numpy_nets.Step:
-        """The right step with some examples, which are normalized on each of some devices."""
-        X, y = self.X[rows], self.y[rows]
-        return numpy_nets.step(self.chapter, X, y, self.weights, shard_bounds(len(X), devices))
+    def exact(self, devices: int = 0) -> numpy_nets.Step:
+        """The right step, or that of examples normalized on each of some devices."""
+        bounds = shard_bounds(len(self.X), devices or self.shards)
+        return numpy_nets.step(self.chapter, self.X, self.y, self.weights, bounds)
 
 
 def fit(target: Array, basis: Sequence[Array], limit: float) -> Array | None:
-    """The factors with which arrays add up to a target; None if they do not."""
+    """The factors with which arrays add up to a target; None if they do not.
+
+    None also where there are as few entries that some factors would always fit.
+    """
     matrix = np.stack([array.ravel() for array in basis], axis=1)
+    if len(matrix) < 2 * len(basis) or not np.isfinite(matrix).all():
+        return None
     factors: Array = np.linalg.lstsq(matrix.T @ matrix, matrix.T @ target.ravel(), rcond=None)[0]
     off = np.abs(matrix @ factors - target.ravel()).max()
     return factors if off < limit * np.abs(target).max() else None
@@ -107,33 +124,23 @@ def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
 
 
 def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> str:
-    """The mistake that fits the updates of some weights, in words."""
-    exact = update.exact()
+    """The mistake that fits the updates of some weights, in words; nothing if none does."""
     applied = flat(update.applied, wrong)
-    grad = flat(exact.gradients, wrong)
-    names = ", ".join(wrong[:2])
-    if wrong[2:]:
-        names += " and others"
+    names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
+    whole = len(wrong) == len(update.applied)
     if not np.isfinite(applied).all():
         return f"{names} is NaN or infinite"
     if not applied.any():
-        return f"{names} is not changed"
-    off, _ = distance(applied, grad)
-    limit = min(2 * ROUNDED, off / 10)
-    for k in normalizing_devices(update):
-        per_device = update.exact(devices=k).gradients
-        if fit(applied, [flat(per_device, wrong)], limit) is not None:
-            return f"each of {k} devices normalizes by its own examples"
-    subject = "the gradient"
-    if len(wrong) < len(exact.gradients):
-        subject = f"the gradient of {names}"
-    shares = fit(applied, single_gradients(update, wrong), limit)
-    if shares is not None:
-        return f"{subject} is {weighted(shares, len(update.X))}"
-    for phrase, parts in stale(update, wrong, grad, previous):
-        if (factors := fit(applied, parts, limit)) is not None:
-            return f"{subject} {phrase.format(factors[-1])}"
-    return f"{subject} is off by {off:.1e} of its largest entry"
+        return "no weight is changed" if whole else f"{names} is not changed"
+    grad = flat(update.exact().gradients, wrong)
+    limit = min(update.rounding, distance(applied, grad)[0] / 10)
+    if (factors := fit(applied, [grad], limit)) is not None:
+        found = f"is {scaled(factors[0], len(update.X), update.counts, update.full)}"
+    else:
+        tried = ((text, fit(applied, x, limit)) for text, x in slips(update, wrong, previous))
+        fitted = (text.format(f[-1]) for text, f in tried if f is not None)
+        found = next(fitted, "") or many_arrays(update, wrong, grad, limit)
+    return found and f"the gradient{'' if whole else f' of {names}'} {found}"
 
 
 def flat(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
@@ -141,72 +148,114 @@ def flat(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
     return np.concatenate(vectors).astype(np.float64)
 
 
-def normalizing_devices(update: Update) -> Sequence[int]:
-    if all(map(trainable, update.weights)):
-        return ()
-    return range(2, MOST // 2 + 1)
-
-
-def single_gradients(update: Update, names: Sequence[str]) -> list[Array]:
-    """The parts of the mean gradient: each example's, unless they are normalized together."""
-    n = len(update.X)
-    rows = [slice(i, i + 1) for i in range(n)]
-    if normalizing_devices(update):
-        rows = [slice(None)]
-    return [flat(update.exact(part).gradients, names) / len(rows) for part in rows]
-
-
-def stale(
-    update: Update, names: Sequence[str], grad: Array, previous: Update | None
+def slips(
+    update: Update, names: Sequence[str], previous: Update | None
 ) -> Iterator[tuple[str, list[Array]]]:
-    """What a step may take from the weights or from the step before, in words."""
-    weights = flat(update.weights, names)
-    yield "has {:.2g} times the weight added", [grad, weights]
+    """What a step may take for the gradient, in words with the last array's factor."""
+    grad = flat(update.exact().gradients, names)
+    others = {*range(1, MOST // 2 + 1), *update.counts.values()} - {update.shards}
+    for k in () if all(map(trainable, update.weights)) else sorted(others):
+        whose = f"one device: each of {k} normalizes by its own" if k > 1 else "all devices"
+        yield f"is that of statistics of {whose}", [flat(update.exact(k).gradients, names)]
+    if update.carried:
+        lost = "has no momentum: the optimizer's state was lost"
+        yield lost, [grad - flat(update.carried, names)]
+    yield "has {:.2g} times the weight added", [grad, flat(update.weights, names)]
+    blank = replace(update, X=0 * update.X[:1], y=0 * update.y[:1]).exact().gradients
+    yield "counts {:.3g} blank images: padding", [grad, flat(blank, names) / len(update.X)]
     if previous is None:
         return
     last = flat(previous.applied, names)
-    before = replace(update, weights=previous.weights)
-    old = flat(before.exact().gradients, names)
-    yield "is that of the weights before the last step", [old]
-    yield "is that of the last minibatch", [last]
+    old = flat(replace(update, weights=previous.weights).exact().gradients, names)
+    yield "is that of the weights before the last step: stale by a step", [old]
+    yield "is that of the last minibatch: stale by a step", [last]
     yield "has {:.2g} times the last update added: momentum, or kept gradients", [grad, last]
 
 
-def weighted(shares: Array, n: int) -> str:
-    """How much each example counts, where 1 is right; one number counts for all n."""
-    unused = np.abs(shares) <= ROUNDED
+def many_arrays(update: Update, names: Sequence[str], grad: Array, limit: float) -> str:
+    """How much parts of the minibatch count in the gradient; nothing if no factors fit."""
+    applied, n = flat(update.applied, names), len(update.X)
+    off = np.abs(applied - grad) > limit * np.abs(grad).max()
+    tail = "the last " if off[-off.sum() :].all() else ""
+    places = f", in {tail}{off.sum()} of {len(off)} entries"
+    if not applied[off].any():
+        return f"is lost{places}"
+    for count in sorted({*update.counts.values(), n} if n <= MOST_EXAMPLES else ()):
+        parts = list(part_gradients(update, names, count))
+        for entries, where in ((slice(None), ""), (off, places)):
+            factors = fit(applied[entries], [part[entries] for part in parts], limit)
+            if factors is not None:
+                sizes = [b - a for a, b in shard_bounds(n, count)]
+                return f"is {weighted(np.repeat(factors, sizes), update.counts)}{where}"
+    return ""
+
+
+def part_gradients(update: Update, names: Sequence[str], count: int) -> Iterator[Array]:
+    """The summands of the mean gradient that come from the logits of each part of a minibatch."""
+    n, X, weights = len(update.X), update.X.astype(np.float64), numpy_nets.doubled(update.weights)
+    together = not all(map(trainable, weights))  # examples are normalized with the others
+    for a, b in shard_bounds(n, count):
+        rows = slice(0, n) if together else slice(a, b)
+        net = numpy_nets.NETS[update.chapter](weights, shard_bounds(n, update.shards))
+        _, d = numpy_nets.cross_entropy(net.forward(X[rows]), update.y[rows])
+        net.backward(d * np.isin(np.arange(n)[rows], range(a, b))[:, None] * len(d) / n)
+        yield flat(net.gradients, names)
+
+
+def weighted(shares: Array, counts: Mapping[str, int]) -> str:
+    """How much each example counts, where 1 is right; one number counts for all."""
+    n = len(shares)
+    unused = np.abs(shares) <= ROUNDED * np.abs(shares).max()
     used = shares[~unused]
     if np.ptp(used) > ROUNDED:
-        unequal = f"a sum in which examples count {shares.min():.3g} to {shares.max():.3g} times"
-        return means_of_shards(shares, n) or unequal
+        times = " or ".join(dict.fromkeys(f"{share:.3g}" for share in shares.round(2)))
+        if len(times) > MOST * 5:
+            times = f"{shares.min():.3g} to {shares.max():.3g}"
+        return means_of_shards(shares, counts) or f"a sum in which examples count {times} times"
     factor = float(used.mean())
     if not unused.any():
-        return scaled(factor, n)
+        return scaled(factor, n, counts)
     missing = f"without the examples {listed(np.flatnonzero(unused).tolist())}"
+    for k in counts.values():
+        if any(unused[a:b].all() and unused.sum() == b - a for a, b in shard_bounds(n, k)):
+            who = f"one of {k} {numbered(k, counts)}"
+            missing = f"without the contribution of {who}, example {unused.argmax()} and on"
     if factor > 1 + ROUNDED:
         missing += " and divided by the number of the others"
     return missing
 
 
-def means_of_shards(shares: Array, n: int) -> str:
+def means_of_shards(shares: Array, counts: Mapping[str, int]) -> str:
     """Whether examples count as in means of shards that differ in size; nothing if not."""
+    n = len(shares)
     for k in range(2, MOST + 1):
         for divisor, word in ((k, "mean"), (1, "sum")):
-            sizes = n / (divisor * shares)
+            with np.errstate(divide="ignore"):
+                sizes = n / (divisor * shares)
             whole = np.rint(sizes)
             off = np.abs(sizes - whole).max()
             if off < ROUNDED and abs((1 / whole).sum() - k) < ROUNDED:
-                return f"the {word} of the means of {k} shards, which differ in size"
+                what = numbered(k, counts) or "shards"
+                return f"the {word} of the means of {k} {what}, which differ in size"
     return ""
 
 
-def scaled(factor: float, n: int) -> str:
+def numbered(count: float, counts: Mapping[str, int]) -> str:
+    """What is as many, in words; nothing if nothing is."""
+    return " or ".join(x for x in counts if abs(counts[x] / count - 1) < ROUNDED / 10)
+
+
+def scaled(factor: float, n: int, counts: Mapping[str, int], full: int = 0) -> str:
     """What a factor of a mean over n examples tells."""
-    if abs(factor - n) < ROUNDED * n:
+    if abs(factor / n - 1) < ROUNDED / 10:
         return f"that of the sum over {n} examples, not of their mean"
+    if n < full and abs(factor * full / n - 1) < ROUNDED / 10:
+        return f"that of the last minibatch weighed as a full one: {n} examples over {full}"
+    sign = "×"
     if 0 < factor < 1 and abs(1 / factor - round(1 / factor)) < ROUNDED:
-        return f"1/{round(1 / factor)} of the right one"
-    return f"{factor:.6g} times the right one"
+        factor, sign = 1 / factor, "÷"
+    what = numbered(factor, counts) if factor > 0 else ""
+    return f"the right one {sign} {factor:.6g}" + (what and f", the number of {what}")
 
 
 def max_pool(X: Array) -> Array:
@@ -232,8 +281,18 @@ WEIGHTS: Final[dict[str, tuple[str, Callable[[Array], Array]]]] = {
 }
 
 
+def wrong_logits(
+    chapter: str, weights: Weights, X: Array, logits: Array, limit: float, devices: int = 1
+) -> str:
+    """The mistake that fits the logits of images, in words; nothing if none does."""
+    right = numpy_nets.logits(chapter, X, weights)
+    limit = min(limit, distance(logits, right)[0] / 10)  # a mistake need not change these logits
+    slips = logits_after_mistakes(chapter, weights, X.astype(np.float64), right, devices)
+    return next((phrase for phrase, slip in slips if distance(logits, slip)[0] < limit), "")
+
+
 def logits_after_mistakes(
-    chapter: str, weights: Weights, X: Array, logits: Array
+    chapter: str, weights: Weights, X: Array, logits: Array, devices: int
 ) -> Iterator[tuple[str, Array]]:
     """Mistakes in words, and the logits that they give."""
     exact = numpy_nets.doubled(weights)
@@ -252,4 +311,6 @@ def logits_after_mistakes(
         yield phrase, make(exact | new).forward(X)
     yield "of pixels that are divided by 255 again", make(exact).forward(X / 255)
     yield "of pixels from -1 to 1", make(exact).forward(2 * X - 1)
-    yield "with the statistics of these images", make(exact, [(0, len(X))]).forward(X)
+    for k in {1, devices}:
+        phrase = "with the statistics of these images: evaluation in training mode"
+        yield phrase, make(exact, shard_bounds(len(X), k)).forward(X)

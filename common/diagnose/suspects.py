@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
-from common.base.arrays import Weights
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
-from common.compare.distances import distance, first_beyond
+from common.compare.distances import first_beyond
 from common.compare.findings import HEADINGS, Check
 from common.compare.runs import Run
-from common.models.nets import trainable
+from common.diagnose.hints import FITS, hint
 
 STAGES: Final = {
     "layers": ("before step 1", "Before training, the output of this layer is off, as the first."),
@@ -38,12 +38,11 @@ STAGES: Final = {
 }
 """Where a divergence shows and what it tells, in the order in which a run computes."""
 
+MOST: Final = 3
+"""Runs of a framework in which a hint is looked for."""
+
 ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
-
-
-SAME: Final = 1e-6
-"""Relative error up to which numbers are the same ones, up to a factor."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +105,24 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
 def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Suspect:
     first = divergences[0]
     run, result = first.entry.run, first.result
+    evidence = [*islice(filter(None, map(fitting, divergences[:MOST])), 1)]
     if run is None or first.rank in (ENDED, LATE):
-        return Suspect(framework, chapter, divergences, [], decided=True)
-    diverged = [name for check in result.checks(first.entry) for name in check.diverged]
-    with np.errstate(all="ignore"):
-        factor = scaled_gradient(run, result.expected(run))
-    evidence = [line for line in (factor, running_statistics(diverged)) if line]
+        return Suspect(framework, chapter, divergences, evidence, decided=True)
     others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
     passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
     decided = not result.reference(run).includes(run) or 2 * passed > len(others)
     return Suspect(framework, chapter, divergences, evidence, decided)
+
+
+def fitting(divergence: Divergence) -> str:
+    """A line on what fits a run; empty if nothing does."""
+    run, record = divergence.entry.run, divergence.entry.record
+    if record and record.failure and record.failure.device is not None:
+        why = "a reduction is missing or incomplete, or an operation is not deterministic"
+        return f"{FITS}copies of {record.failure.tensor} differ: {why}"
+    recomputed = divergence.result.recomputed.get(run.name) if run else None
+    with np.errstate(all="ignore"):
+        return hint(run, recomputed) if run and recomputed and divergence.tensor else ""
 
 
 def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | None:
@@ -160,37 +167,3 @@ def _of_numbers(
     tensor = array if array.startswith("logits") else array.rpartition("/")[2]
     step = step.format(loss=loss, step=check.step, last=len(run.record.losses))
     return Divergence(entry, result, list(STAGES).index(name), what, step, tensor)
-
-
-def scaled_gradient(run: Run, expected: Weights) -> str:
-    """A line, if the whole gradient is a multiple of the expected one."""
-    names = [name for name in expected if name.startswith("gradients/") and name in run.arrays]
-    if not names:
-        return ""
-    ours, right = (
-        np.concatenate([arrays[name].ravel() for name in names], dtype=np.float64)
-        for arrays in (run.arrays, expected)
-    )
-    size = float(np.vdot(right, right))
-    factor = float(np.vdot(right, ours)) / size if 0 < size < np.inf else 0.0
-    if not distance(ours, factor * right)[0] <= SAME < abs(factor - 1):
-        return ""
-    line = f"The whole gradient is the expected one times {factor:.6g}"
-    sizes = {"the batch size": run.record.config.batch_size, "the number of devices": run.devices}
-    for what, count in sizes.items():
-        if abs(factor / count - 1) <= SAME:
-            line += f", {what}"
-        if abs(factor * count - 1) <= SAME:
-            line += f", one over {what}"
-    return f"{line}."
-
-
-def running_statistics(diverged: Sequence[str]) -> str:
-    """A line, if only running statistics of batch normalization diverge."""
-    names = [name for name in diverged if name.startswith("weights/")]
-    if not names or any(map(trainable, names)):
-        return ""
-    text = "Of the weights, only running statistics of batch normalization diverge."
-    if all(name.endswith("var") for name in names):
-        text += " Means and momentum are right, but the variance is computed otherwise."
-    return text

@@ -7,7 +7,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.distances import distance
-from common.diagnose.mistakes import Update, logits_after_mistakes, mistake, scaled
+from common.diagnose.mistakes import Update, mistake, scaled, wrong_logits
 from common.judge.judgement import Cases, Setting, WrongError, require
 from common.judge.readers import as_array, call
 from common.models.initial import initial_weights
@@ -56,10 +56,8 @@ def judge_model(candidate: Any, setting: Setting) -> Cases:
         expected = numpy_nets.logits(chapter, X, weights)
         off, _ = distance(logits, expected)
         if off > allowed(logits):
-            slips = logits_after_mistakes(chapter, weights, X.astype("float64"), expected)
-            limit = min(SINGLE, off / 10)  # a slip need not change these logits
-            fitting = (phrase for phrase, slip in slips if distance(logits, slip)[0] < limit)
-            text = next(fitting, f"but for {off:.1e} of the largest one")
+            text = wrong_logits(chapter, weights, X, logits, SINGLE)
+            text = text or f"but for {off:.1e} of the largest one"
             raise WrongError(f"the logits are those of {setting.net} {text}", "logits")
     return f"the logits of {setting.net} are those of NumPy"
 
@@ -88,10 +86,13 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
         update = Update(chapter, X, y, before, applied)
         exact = update.exact()
         if wrong := [name for name in applied if not _agrees(update, exact, name, after[name], lr)]:
-            raise WrongError(mistake(update, wrong, previous), "gradient")
+            text = f"the gradient of {' and '.join(wrong[:2])} is wrong"
+            raise WrongError(mistake(update, wrong, previous) or text, "gradient")
         previous = update
         require(loss.size == 1, f"the loss has shape {loss.shape}, not that of a number", "loss")
-        text = f"the weights are right, but the loss is {scaled(loss.item() / exact.loss, count)}"
+        text = (
+            f"the weights are right, but the loss is {scaled(loss.item() / exact.loss, count, {})}"
+        )
         off = abs(loss.item() - exact.loss) / exact.loss_scale
         require(off <= allowed(loss), text, "loss")
         for name, expected in exact.statistics.items():

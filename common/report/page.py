@@ -11,7 +11,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
-from common.diagnose.suspects import suspects
+from common.diagnose.suspects import Suspect
 from common.report.plots import Line, Panel, plot
 from common.report.text import columns, conclusion, describe, not_run, rows, subtitle
 from common.terminal.text import printable
@@ -19,7 +19,7 @@ from common.terminal.text import printable
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
-def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
+def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Suspect]) -> str:
     """The page as HTML; whatever comes from a file is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -35,7 +35,6 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
     environment.filters["image"] = Markup
     words = (columns, conclusion, describe, not_run, picture, rows, subtitle)
     environment.globals |= {function.__name__: function for function in words}
-    accused = suspects(examined)
     innocent = {x.framework for x in verdict.checks} - {x.framework for x in accused}
     return environment.get_template("parity.html").render(
         verdict=verdict,

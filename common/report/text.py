@@ -8,6 +8,7 @@ from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
+from common.diagnose.suspects import Suspect
 from common.pairs.arrays import PairVerdict, heading
 from common.terminal.tables import Cell, table
 from common.terminal.text import listed, printable
@@ -19,13 +20,16 @@ def say(line: str, style: str = "") -> None:
     Console(highlight=False).print(Text(printable(line), style=style), soft_wrap=True)
 
 
-def print_verdict(verdict: Verdict) -> None:
-    """Prints a table for each comparison, what failed, and the conclusion."""
+def print_verdict(verdict: Verdict, accused: Sequence[Suspect] = ()) -> None:
+    """Prints a table for each comparison, what fits, what failed, and the conclusion."""
     console = Console(highlight=False)
     for suite in verdict.comparisons:
         headings = ["check", *columns(suite), "limit"]
         console.print(table(headings, rows(suite), title=suite.title, caption=subtitle(suite)))
         console.print()
+    for suspect in accused:
+        for line in suspect.evidence:
+            say(f"{suspect.framework} {suspect.chapter}, {line}", "red")
     for check in verdict.failures:
         say(describe(check), "red")
     partly = [suite for suite in verdict.comparisons if suite.lacking]

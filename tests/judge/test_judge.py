@@ -128,15 +128,14 @@ class Descent:
     chapter, devices, factor = "scratch", 1, 1.0
 
     def start(self, weights: Weights) -> None:
-        self.w = self.before = weights
+        self.w = weights
         self.last = {name: 0 * values for name, values in weights.items()}
 
     def weights(self) -> Weights:
         return self.w
 
-    def exact(self, X: Array, y: Array, w: Weights | None = None) -> numpy_nets.Step:
-        bounds = shard_bounds(len(X), self.devices)
-        return numpy_nets.step(self.chapter, X, y, w or self.w, bounds)
+    def exact(self, X: Array, y: Array) -> numpy_nets.Step:
+        return numpy_nets.step(self.chapter, X, y, self.w, shard_bounds(len(X), self.devices))
 
     def gradient(self, X: Array, y: Array) -> Weights:
         return self.changed(self.exact(X, y).gradients)
@@ -148,7 +147,7 @@ class Descent:
         exact, grads = self.exact(X, y), self.gradient(X, y)
         steps = {name: self.w[name] - lr * grad for name, grad in grads.items()}
         new = {name: v.astype(self.w[name].dtype) for name, v in (steps | exact.statistics).items()}
-        self.before, self.last, self.w = self.w, grads, self.w | new
+        self.last, self.w = grads, self.w | new
         return self.factor * exact.loss
 
 
@@ -167,24 +166,18 @@ def over_shards(weigh: Callable[[int, int], float], devices: int = 2) -> dict[st
 
 STEPS: dict[str, dict[str, Any]] = {
     "right: losses and weights of lenet": {},
-    "the gradient is 2 times the right one": over_shards(lambda n, every: 2 * n / every),
-    "the gradient is 1/2 of the right one": over_shards(lambda n, every: n / every / 2),
+    "the gradient is the right one × 2": over_shards(lambda n, every: 2 * n / every),
     "the gradient is that of the sum over 12 examples": over_shards(lambda n, every: n),
     "step 2, of 11 examples: the gradient is the mean of the means of 2": over_shards(
         lambda n, every: 1 / 2
     ),
-    "without the examples 6, 7, 8, 9, 10 and 11": over_shards(lambda n, every: n / every, 1),
     "and divided by the number of the others": over_shards(lambda n, every: 1, 1),
     "the gradient has 0.9 times the last update added: momentum": {
         "changed": lambda self, grads: {k: grads[k] + 0.9 * self.last[k] for k in grads}
     },
-    "step 2, of 11 examples: the gradient is that of the weights before": {
-        "gradient": lambda self, *minibatch: self.exact(*minibatch, self.before).gradients
-    },
     "conv1.weight of weights() is not what start() was handed": {
         "weights": lambda self: {name: 2 * values for name, values in self.w.items()}
     },
-    "fc2.bias is not changed": {"changed": lambda _, grads: grads | {"fc2.bias": np.zeros(10)}},
     "the loss is that of the sum over 12 examples": {"factor": 12},
 }
 
@@ -198,7 +191,7 @@ def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(NETS, "resnet18", ("concise", resnet18_shapes(2), (8, 5, 7)))  # narrow
     for devices, text in (
         (1, "right: "),
-        (2, "each of 2 devices normalizes by its own examples"),
+        (2, "statistics of one device: each of 2 normalizes by its own"),
     ):
         reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
         assert text in verdict("step", reader, net="resnet18")

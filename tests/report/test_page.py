@@ -11,6 +11,7 @@ from numpy_chapter import NumpyConcise, WrongEpsilon
 
 from common.base.errors import RunError
 from common.compare.folder import examine, verdict_on
+from common.diagnose.suspects import suspects
 from common.parity import main
 from common.records.record import Failure
 from common.report.page import page
@@ -63,7 +64,7 @@ class Page(HTMLParser):
 def shown(folder: Path, **chosen: Any) -> Page:
     """The page on the records in `folder`."""
     examined = examine(folder, **chosen)
-    return Page(page(verdict_on(examined), examined))
+    return Page(page(verdict_on(examined), examined, suspects(examined)))
 
 
 def test_a_page_of_good_runs_says_so_and_needs_nothing_from_elsewhere(results: Path) -> None:
@@ -85,12 +86,16 @@ def test_a_page_of_good_runs_says_so_and_needs_nothing_from_elsewhere(results: P
     ("bug", "devices", "told"),
     [
         (chapters.WrongFlattenOrder, 1, ["logits/before, before step 1", "the net differs"]),
-        (chapters.MeanOfMeans, 3, ["fc2.bias, step 1", "In 8 tensors"]),
+        (chapters.MeanOfMeans, 3, ["fc2.bias, step 1", "In 8 tensors", "Fits: in step 1"]),
         (chapters.UnnoticedStaleReplica, 2, ["losses, step 2", "what an update leaves"]),
     ],
 )
 def test_the_framework_that_is_wrong_comes_first_with_tensor_and_step(
-    results: Path, bug: type[chapters.NumpyChapter], devices: int, told: list[str]
+    results: Path,
+    bug: type[chapters.NumpyChapter],
+    devices: int,
+    told: list[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     make(results / "float64", "jax", bug(), devices)
     page = shown(results)
@@ -101,6 +106,9 @@ def test_the_framework_that_is_wrong_comes_first_with_tensor_and_step(
         assert each in suspect
     assert "✓ pytorch, tensorflow, mxnet: no check failed" in page.text
     assert "FAILED weights: jax scratch on" in page.text
+    assert main([str(results)]) == 1
+    printed = "jax scratch, fits: in step 1, the gradient is" in capsys.readouterr().out
+    assert printed == (bug is chapters.MeanOfMeans)
     assert set(page.values("href")) == {"#scratch-float64"} <= {f"#{x}" for x in page.values("id")}
 
 
@@ -124,6 +132,7 @@ def test_a_run_that_failed_comes_after_one_that_is_wrong_and_then_records_that_l
     stale, wrong, broken, lacking = (each.strip() for each in shown(results).articles)
     assert wrong.startswith("✗ mxnet: logits/before")
     assert stale.startswith("✗ tensorflow: conv1.weight, found after step 1, where copies")
+    assert "Fits: copies of conv1.weight differ: a reduction is missing" in stale
     assert broken.startswith("✗ jax: its run failed")
     assert "The run failed: BrokenPipeError" in broken
     assert lacking.startswith("✗ Records that cannot be used: pytorch")

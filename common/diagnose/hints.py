@@ -1,0 +1,102 @@
+"""What fits the first wrong numbers of a run: a hint at the mistake, in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import part
+from common.compare.distances import distance, largest
+from common.compare.recorded_steps import Recomputed, RecordedStep, movement
+from common.compare.runs import Run
+from common.data.minibatches import pixels
+from common.diagnose.mistakes import ROUNDED, Update, fit, flat, mistake, numbered, wrong_logits
+from common.models.nets import MOMENTUM
+from common.parallel.shards import shard_bounds
+from common.records.trace import traced_steps
+
+FITS: Final = "fits: "
+"""How a hint begins: what fits need not be the cause."""
+
+CLOSE: Final = 100
+"""Times the limit that a distance may be from what fits: a fit adds to rounding."""
+
+
+def hint(run: Run, recomputed: Recomputed) -> str:
+    """A line on what fits a run where it is wrong first; empty if nothing does."""
+    limits, ours = run.limits, run.arrays["logits/before"]
+    if distance(ours, recomputed.expected["logits/before"])[0] > limits["forward"]:
+        X = pixels(run.arrays["probe/images"], run.record.config.dtype)
+        probe = run.record.chapter, part(run.arrays, "trace/weights/0/"), X, ours
+        if slip := wrong_logits(*probe, CLOSE * limits["forward"], run.devices):
+            return f"{FITS}the first logits are those {slip}"
+    for number in traced_steps(run.record.config):
+        off = {
+            kind: [x.array for x in every if x.step == number and x.far > limits[kind]]
+            for kind, every in recomputed.steps.items()
+        }
+        if any(off.values()):
+            text = step_hint(run, number, off)
+            return text and f"{FITS}in step {number}, {text}"
+    return ""
+
+
+def step_hint(run: Run, number: int, off: Mapping[str, Sequence[str]]) -> str:
+    """What fits a step, of which these arrays are off, by quantity."""
+    step, update, text = RecordedStep(run, number), update_of(run, number), ""
+    if wrong := off.get("update"):
+        kept = number - 1 in traced_steps(run.record.config)
+        # Before batch normalization, a bias has the gradient 0: what fits others fits it, too.
+        exact, scales = step.right.gradients, step.right.scales
+        zero = [x for x in exact if largest(exact[x]) < update.rounding * scales[x]]
+        names = [name for name in exact if name in {*wrong, *zero}]
+        text = mistake(update, names, update_of(run, number - 1) if kept else None)
+    if off["loss"] and not text:
+        text = loss_hint(update, step, CLOSE * run.limits["loss"])
+    if (names := list(off.get("statistics", ()))) and not text:
+        text = statistics_hint(update, step, names)
+    return text
+
+
+def update_of(run: Run, number: int) -> Update:
+    """What a step of a run did."""
+    step, config = RecordedStep(run, number), run.record.config
+    carried = {name: step.momentum * v for name, v in step.velocity_before.items()}
+    moved, _ = movement(step.vector(step.before), step.vector(step.after), step.lr)
+    moved -= step.vector(carried) if carried else 0
+    counts = {"devices": run.devices, "microbatches": config.settings().get("microbatches", 1)}
+    return Update(
+        *step.minibatch[:4],
+        *(step.by_name(moved), carried, run.shards or 1),
+        {what: count for what, count in counts.items() if count > 1},
+        full=config.batch_size,
+        rounding=CLOSE * run.limits["update"],
+    )
+
+
+def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:
+    """What fits a step's loss."""
+    fits = {}
+    for k in update.counts.values():
+        who = f"{k} {numbered(k, update.counts)}"
+        first = slice(*shard_bounds(len(update.X), k)[0])
+        part_of_it = replace(update, X=update.X[first], y=update.y[first])
+        fits[f"that of the first of {who} only"] = part_of_it.exact().loss
+        fits[f"that of a softmax over the logits of {who}"] = step.right.loss + np.log(k)
+    near = (x for x in fits if abs(step.loss - fits[x]) <= limit * step.right.loss_scale)
+    return (text := next(near, "")) and f"the loss is {text}"
+
+
+def statistics_hint(update: Update, step: RecordedStep, names: Sequence[str]) -> str:
+    """What fits some running statistics after a step."""
+    old = flat(step.before, names)
+    moved = flat(step.after, names) - old
+    for k in dict.fromkeys([update.shards, 1, *update.counts.values()]):
+        due = flat(update.exact(k).statistics, names) - old
+        if (factors := fit(moved, [due], update.rounding)) is not None:
+            if abs(factors[0] - 1) > ROUNDED:
+                share = f"{MOMENTUM * factors[0]:.3g}, not {MOMENTUM}"
+                return f"the momentum of running statistics is {share}"
+            return f"running statistics are those of {f'one of {k}' if k > 1 else 'all'} devices"
+    return ""
