@@ -46,19 +46,23 @@ def traced(file: Path, *run: Any) -> None:
         work(*run)
 
 
-def red(framework: str, kept: Path, path: str, *names: str) -> str:
-    """The first failed check of suites with `path` changed; nothing if all are green.
+def main(framework: str, folder: str, path: str = "", *names: str) -> int:
+    """Prints the first failed check of suites with `path` changed. Returns 1, or 0 without any.
 
     Without a change, keeps lines and arrays. These are the right numbers later: other frameworks
     have them too, unless they share the changed code. Raises RunError if a run cannot be made.
     """
-    right, references = kept / "right", dict[Any, Any]()
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # read on loading
+    set_tf32(False)
+    preload(framework, "common.training.run")
+    right, references = Path(folder, "right"), dict[Any, Any]()
     if path and not path.startswith(("common/", "frameworks/strategies/")):
         references = pickle.loads(right.read_bytes())
-    for name in names:
+    for name in names or [x for x in PLAIN if framework not in KNOWN[x].lacking]:
         alone = f"{KNOWN[name].chapter} {KNOWN[name].alone_in or KNOWN[name].name}"
         runs = {alone: (1,), name: KNOWN[name].devices}
-        with patch("planted.run.work", work if path else partial(traced, kept / f"{name}.lines")):
+        task = work if path else partial(traced, Path(folder, f"{name}.lines"))
+        with patch("planted.run.work", task):
             results = compared("control", framework, runs)
         if not path:
             found = results[name].references
@@ -66,20 +70,11 @@ def red(framework: str, kept: Path, path: str, *names: str) -> str:
         elif references:
             results = {k: replace(x, references=references) for k, x in results.items()}
         if failed := failed_checks(results, runs):
-            return describe(failed[0])
+            print(describe(failed[0]))
+            return 1
     if not path:
         right.write_bytes(pickle.dumps(references))
-    return ""
-
-
-def main(framework: str, folder: str, path: str = "", *names: str) -> int:
-    """Prints the failed check. Returns 1, or 0 if there is none."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # read on loading
-    set_tf32(False)
-    preload(framework, "common.training.run")
-    every = (name for name in PLAIN if framework not in KNOWN[name].lacking)
-    print(line := red(framework, Path(folder), path, *(names or every)))
-    return int(bool(line))
+    return 0
 
 
 if __name__ == "__main__":
