@@ -64,7 +64,8 @@ def _label(y: float, text: str) -> str:
     return svg.text(MARGIN, y, text, "muted", anchor="start")
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
+    """The name of a block."""
     return svg.text(MARGIN, 18, name, "bold", size=14, anchor="start")
 
 
@@ -76,7 +77,7 @@ def lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: floa
         done = [event.done for event in events]
         passes = [[step for step in done if step.stage == i] for i in range(stages)]
         note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
-    shapes = [_heading(TITLES[schedule]), _label(36, note)]
+    shapes = [heading(TITLES[schedule]), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE
@@ -93,7 +94,7 @@ def lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: floa
 
 def bars(name: str, usage: Usage, most: int) -> Block:
     """Each device's memory by kind, and the sum; `most` is the largest sum."""
-    shapes = [_heading(name)]
+    shapes = [heading(name)]
     unit = (WIDTH - MARGIN - LEFT - TOTAL) / most
     for device, total in enumerate(usage.kept()):
         x, y = float(LEFT), HEADING + device * LANE

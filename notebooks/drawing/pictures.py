@@ -1,6 +1,7 @@
 """The pictures of the chapters, as SVG: strategies, plans and allreduces."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -13,6 +14,11 @@ from common.parallel.nets import transformer
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.plans import Part
 from common.parallel.strategies import split
+from notebooks.drawing.steps import (
+    EXAMPLE,
+    memory_over_time as memory_over_time,
+    overlap as overlap,
+)
 from notebooks.drawing.storyboard import allreduce as allreduce
 
 HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
@@ -53,14 +59,46 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
     return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
 
 
-def _filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> str:
+def _filled(part: Part, shape: tuple[int, ...], place: svg.Place, kind: str = "cell") -> str:
     """The part in the outline; a flat slice is drawn from the top down."""
     x, y, wide, high = place
     length = math.prod(shape) if part.axis is None else shape[part.axis]
     start, size = part.start / length, (part.stop - part.start) / length
     if part.axis == 1:
-        return svg.rect((x + wide * start, y, wide * size, high), "cell", share=0.6)
-    return svg.rect((x, y + high * start, wide, high * size), "cell", share=0.6)
+        return svg.rect((x + wide * start, y, wide * size, high), kind, share=0.6)
+    return svg.rect((x, y + high * start, wide, high * size), kind, share=0.6)
+
+
+def pair(devices: int = 2) -> str:
+    """A column-parallel layer, a row-parallel one, and the all-reduce after them."""
+    plan = replace(EXAMPLE, strategy="tensor", devices=devices).plan()
+    up, down = (f"{name}.weight" for name in plan.pairs[1])
+    pitch, last, whole = 88, 78 + 88 * (devices - 1), Part(0, 0, 1)
+    drawn: list[str] = []
+    for device in range(devices):
+        middle = 78 + pitch * device
+        columns, rows = (plan.weights[name][device] or whole for name in (up, down))
+        drawn.append(svg.text(MARGIN, middle + 4, f"device {device}", "muted", anchor="start"))
+        for name, x, wide, high, part, shape, kind in (
+            ("X", 82, 20, 34, whole, (1,), "data-cell"),
+            ("A: columns", 120, 80, 20, columns, plan.shapes[up], "cell"),
+            ("f(XA)", 218, 80, 34, columns, plan.shapes[up], "data-cell"),
+            ("B: rows", 316, 20, 80, rows, plan.shapes[down], "cell"),
+            ("term", 362, 20, 34, whole, (1,), "data-cell"),
+        ):
+            place = x, middle - high / 2, wide, high
+            drawn += [svg.rect(place, "ghost", radius=2), _filled(part, shape, place, kind)]
+            drawn += [svg.text(x + wide / 2, 26, name, "muted")] if device == 0 else []
+        signs = zip((111, 209, 307, 349), "×→×→", strict=True)
+        drawn += [svg.text(x, middle + 4, sign) for x, sign in signs]
+        drawn.append(svg.path(f"M386 {middle}h12", "adds"))
+    drawn.append(svg.path(f"M398 78V{last}", "adds"))
+    drawn.append(svg.text(404, (78 + last) / 2 + 4, "all-reduce", anchor="start"))
+    described = (
+        f"Each of {devices} devices multiplies the whole X by columns of A, and the result by the "
+        "matching rows of B. An all-reduce sums the terms."
+    )
+    return svg.picture(WIDTH, last + 52, "A column- and a row-parallel layer", described, drawn)
 
 
 def timelines(stages: int = 4, microbatches: int = 4) -> str:

@@ -32,6 +32,9 @@ PICTURES: dict[str, Callable[[], str]] = {
     "memory": partial(pictures.memory, 4, 60, "data", "zero3"),
     "parts": partial(pictures.who_has_what, "pipeline", 3),
     "mesh": partial(pictures.who_has_what, "tensor", 4, 2),
+    "pair": pictures.pair,
+    "overlap": partial(pictures.overlap, "data", "zero1", "zero3", "tensor"),
+    "over time": partial(pictures.memory_over_time, "data", "zero3", "pipeline"),
     **{f"{name}-{k}": partial(pictures.allreduce, name, k) for name, k in STORYBOARDS},
 }
 

@@ -1,7 +1,6 @@
 """Solutions of the exercises, without a framework."""
 
 import linecache
-import math
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
@@ -13,7 +12,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from numpy.testing import assert_allclose
 
 from common.judge import check
 from common.judge.judgement import judge
@@ -23,12 +21,7 @@ from common.models.weights_file import save_weights
 from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import Link, seconds
 from notebooks.classroom import riddles
-from notebooks.exercises import (
-    multiple_gpus as solutions,
-    parity,
-    strategies as splits,
-    write_it,
-)
+from notebooks.exercises import multiple_gpus as solutions, parity, write_it
 from notebooks.exercises.allreduce import ring_beats_halving_from
 from notebooks.exercises.wrong import mended
 from notebooks.text.chapter import cells
@@ -104,25 +97,6 @@ def test_the_length_is_where_the_ring_begins_to_win(k: int) -> None:
 
     if least is not None:
         assert gain(least - 1) <= 0 < min(gain(least), gain(100 * least))
-
-
-@pytest.mark.parametrize(("p", "m", "most"), [(2, 3, 0.5), (4, 4, 0.1), (5, 9, 0.2)])
-def test_the_bubble_is_that_of_the_formula(p: int, m: int, most: float) -> None:
-    for schedule in ("gpipe", "1f1b"):
-        assert splits.bubble_share(schedule, p, m) == pytest.approx((p - 1) / (m + p - 1))
-    assert splits.fewest_microbatches(p, most) == math.ceil((p - 1) * (1 - most) / most - 1e-9)
-
-
-@pytest.mark.parametrize("devices", [1, 2, 3])
-def test_a_bias_on_each_device_is_added_so_often(devices: int) -> None:
-    random = np.random.default_rng(0)
-    X, weight, bias = (random.normal(size=shape) for shape in ((4, 7), (7, 5), (5,)))
-    once, on_all = (
-        splits.row_parallel(X, weight, bias, devices, bias_on_each=on_each)
-        for on_each in (False, True)
-    )
-    assert_allclose(once, X @ weight + bias, rtol=0, atol=1e-14)
-    assert_allclose(on_all - once, np.broadcast_to((devices - 1) * bias, (4, 5)), atol=1e-14)
 
 
 def test_weights_in_another_order_are_named_and_put_back(tmp_path: Path) -> None:
