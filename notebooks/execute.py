@@ -57,9 +57,8 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
         files.write(copy, nb)
         raise RunError(f"{title} {name}: {problem}; see {copy}")
     nb = nbformat.reads(nbformat.writes(nb), as_version=4)
-    digests = {"code": files.code_digest(nb), "outputs": files.outputs_digest(nb)}
     where = {"date": now()[:10], "machine": str(describe_machine()["processor"])}
-    nb.metadata["executed"] = nbformat.from_dict({**digests, **where})
+    nb.metadata["executed"] = nbformat.from_dict(files.digests(nb) | where)
     for target in [path, copy] if keep else [copy]:
         files.write(target, nb)
     print(f"{title}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
