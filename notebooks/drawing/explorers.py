@@ -19,7 +19,7 @@ from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
 from common.scaling.steps import CARDS, LINKS
 from common.terminal.values import WIDTH
 from notebooks.drawing.frames import Frame, frames, gaps, words
-from notebooks.drawing.pictures import allreduce, memory, timelines, who_has_what
+from notebooks.drawing.pictures import allreduce, memory_over_time, timelines, who_has_what
 from notebooks.drawing.pipeline_runs import RUNS
 
 LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
@@ -36,7 +36,7 @@ START: Final = {"memory": Scenario(), "shards": Scenario(strategy="zero3")}
 
 STILL: Final = {
     "pipeline": partial(timelines, 4, 4),
-    "memory": partial(memory, START["memory"].devices, START["memory"].examples, *STRATEGIES),
+    "memory": partial(memory_over_time, *STRATEGIES),
     "shards": partial(who_has_what, START["shards"].strategy, START["shards"].devices),
     "rounds": partial(allreduce, "ring", 4),
 }

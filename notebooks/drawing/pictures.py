@@ -113,20 +113,6 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     return plans.stacked("Orders of a pipeline", described, *blocks, plans.legend(plans.PASSES))
 
 
-def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1) -> str:
-    """The memory of each device in a float32 step, for some strategies."""
-    options = [StrategiesOptions(name, microbatches=microbatches) for name in strategies]
-    usages = [chosen.usage(devices, examples, 4) for chosen in options]
-    most = max(max(usage.kept()) for usage in usages)
-    blocks = [plans.bars(name, usage, most) for name, usage in zip(strategies, usages, strict=True)]
-    described = (
-        f"Peak bytes of weights, gradients, momentum and activations on {devices} devices, "
-        f"in a step on {examples} examples, for {', '.join(strategies)}."
-    )
-    blocks.append(plans.legend(plans.KINDS))
-    return plans.stacked(f"Memory of {devices} devices", described, *blocks)
-
-
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
     plan = split(transformer(100_000_000, 32), "pipeline", 4, microbatches=8)

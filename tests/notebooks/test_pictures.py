@@ -14,6 +14,7 @@ import walked
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import theme
+from common.drawing.plans import step
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
@@ -29,7 +30,6 @@ PICTURES: dict[str, Callable[[], str]] = {
     "splits": pictures.three_splits,
     "data": pictures.data_parallelism,
     "timelines": pictures.timelines,
-    "memory": partial(pictures.memory, 4, 60, "data", "zero3"),
     "parts": partial(pictures.who_has_what, "pipeline", 3),
     "mesh": partial(pictures.who_has_what, "tensor", 4, 2),
     "pair": pictures.pair,
@@ -113,16 +113,16 @@ def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
         assert ("pic-cell" in box[0].get("class", "").split()) == event.done.forward
 
 
-def test_bars_are_as_long_as_what_a_device_keeps() -> None:
-    tree = ElementTree.fromstring(pictures.memory(3, 60, "pipeline", "zero2", microbatches=4))
+@pytest.mark.parametrize("strategy", ["pipeline", "zero2"])
+def test_bars_are_as_long_as_what_a_device_keeps(strategy: str) -> None:
+    options = StrategiesOptions(strategy, microbatches=4)
+    usage = options.usage(3, 60, 4)
+    tree = ElementTree.fromstring(step(options.plan(3), usage))
     bars = [rect for rect in tree.iter(f"{SVG}rect") if rect.get("rx") == "0"]
-    options = [StrategiesOptions(name, microbatches=4) for name in ("pipeline", "zero2")]
-    peaks = [chosen.usage(3, 60, 4).peak for chosen in options]
-    kept = [peak[kind][device] for peak in peaks for device in range(3) for kind in KEPT]
+    kept = [usage.peak[kind][device] for device in range(3) for kind in KEPT]
     widths = [float(bar.get("width", "")) for bar in bars]
-    scale = max(widths) / max(kept)
-    assert widths == pytest.approx([size * scale for size in kept], abs=0.1)
-    totals = [f"{sum(kept[i : i + 4]) / 1e6:.2f} MB" for i in range(0, len(kept), 4)]
+    assert widths == pytest.approx([size * max(widths) / max(kept) for size in kept], abs=0.1)
+    totals = [f"{total / 1e6:.2f} MB" for total in usage.kept()]
     assert [text for text in texts(tree) if text.endswith(" MB")] == totals
 
 
