@@ -44,7 +44,7 @@ def test_pages_have_every_output_and_every_notebook(site: Path) -> None:
             svg.partition("<title")[2].partition(">")[2].partition("<")[0] in html
             for svg in pictures
         )
-        assert len(printed) > 5
+        assert printed
 
 
 @NEEDED
