@@ -23,7 +23,7 @@ SLIPS = [
     ("jax", "step", "axis=1).mean()", "axis=1).sum()", "that of the sum over 12 examples, not of"),
     ("jax", "allreduce", "in data[1:]:", "in data:", "size 1, float64: device 0 has 2 times the s"),
     ("mxnet", "model", 'nn.Dense(128, activation="relu")', "nn.Dense(128)", "lenet but for"),
-    ("mxnet", "step", "step(len(y))", "step(12)", "the gradient is 0.916667 times the right one"),
+    ("mxnet", "step", "step(len(y))", "step(12)", "the gradient is the right one × 0.916667"),
     ("mxnet", "allreduce", "return [", "data[:] = [", "device 1 has the values of 1 only"),
     *((*pair, "", "", "right: ") for pair in product(FRAMEWORKS, ("model", "step", "allreduce"))),
 ]

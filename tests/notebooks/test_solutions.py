@@ -130,7 +130,7 @@ def printed() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NUMPY)
 def test_an_exercise_is_wrong_and_its_answer_right(name: str, printed: dict[str, str]) -> None:
-    due: Any = {"solution": "right: ", "cell": ("wrong: ", "not judged: ")}
+    due: Any = {"solution": "right: ", "cell": ("wrong: at ", "not judged: at ")}
     wrong = f"wrong: {WRONG.get(name.split('-')[1])}"
     assert printed[name].startswith(due.get(CELLS[name].kind, wrong))
 
@@ -138,8 +138,8 @@ def test_an_exercise_is_wrong_and_its_answer_right(name: str, printed: dict[str,
 def test_a_wrong_update_of_zero_is_named() -> None:
     for old, new, text in (
         ("momentum * velocities[device] + grad", "grad", "has -0.9 times the last update added"),
-        ("sum(local[entries] for local in grads)", "grads[device][entries]", "is off by 6.7e-01"),
-        ("for copy in params", "for copy in params[:1]", "1/3 of the right one"),
+        ("sum(local[entries] for local in grads)", "grads[device][entries]", "conv1.bias is wrong"),
+        ("for copy in params", "for copy in params[:1]", "is the right one ÷ 3"),
     ):
         reader = write_it.Training(write_it.with_zero1(mended(write_it.zero1_update, old, new)))
         assert text in judge("step", reader).text.splitlines()[0]
