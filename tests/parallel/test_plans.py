@@ -125,6 +125,7 @@ def test_what_devices_cannot_do_is_refused(
     assert told in options.refusal(devices)
     assert not StrategiesOptions("pipeline", depth=4).refusal(8)
     assert "the net can be cut into 10" in refusal(resnet18(8), "pipeline", 11)
+    assert "2 devices cannot share the 1 channels" in refusal(resnet18(1), "tensor", 2)
     assert "the 3 heads of a block do not divide over 2" in refusal(
         transformer(100, 1, heads=3), "tensor", 2
     )
