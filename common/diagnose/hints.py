@@ -66,23 +66,18 @@ def update_of(run: Run, number: int) -> Update:
     moved, _ = movement(step.vector(step.before), step.vector(step.after), step.lr)
     moved -= step.vector(carried) if carried else 0
     counts = {"devices": run.devices, "microbatches": config.settings().get("microbatches", 1)}
-    return Update(
-        *step.minibatch[:4],
-        *(step.by_name(moved), carried, run.shards or 1),
-        {what: count for what, count in counts.items() if count > 1},
-        full=config.batch_size,
-        rounding=CLOSE * run.limits["update"],
-    )
+    several = {what: count for what, count in counts.items() if count > 1}
+    what = *step.minibatch[:4], step.by_name(moved), carried, run.shards or 1, several
+    return Update(*what, full=config.batch_size, rounding=CLOSE * run.limits["update"])
 
 
 def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:
     """What fits a step's loss."""
     fits = {}
     for k in update.counts.values():
-        who = f"{k} {numbered(k, update.counts)}"
-        first = slice(*shard_bounds(len(update.X), k)[0])
-        part_of_it = replace(update, X=update.X[first], y=update.y[first])
-        fits[f"that of the first of {who} only"] = part_of_it.exact().loss
+        who, n = f"{k} {numbered(k, update.counts)}", shard_bounds(len(update.X), k)[0][1]
+        first = replace(update, X=update.X[:n], y=update.y[:n])
+        fits[f"that of the first of {who} only"] = first.exact().loss
         fits[f"that of a softmax over the logits of {who}"] = step.right.loss + np.log(k)
     near = (x for x in fits if abs(step.loss - fits[x]) <= limit * step.right.loss_scale)
     return (text := next(near, "")) and f"the loss is {text}"

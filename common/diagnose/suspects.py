@@ -38,9 +38,6 @@ STAGES: Final = {
 }
 """Where a divergence shows and what it tells, in the order in which a run computes."""
 
-MOST: Final = 3
-"""Runs of a framework in which a hint is looked for."""
-
 ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
 
@@ -105,7 +102,7 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
 def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Suspect:
     first = divergences[0]
     run, result = first.entry.run, first.result
-    evidence = [*islice(filter(None, map(fitting, divergences[:MOST])), 1)]
+    evidence = [*islice(filter(None, map(fitting, divergences[:3])), 1)]  # more would take long
     if run is None or first.rank in (ENDED, LATE):
         return Suspect(framework, chapter, divergences, evidence, decided=True)
     others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
