@@ -74,7 +74,7 @@ def compare(folder: Path, *, write: bool) -> int:
     table, heading, rest = PAGE.read_text().removeprefix(HEAD).partition("\n## ")
     if write:
         write_text(PAGE, HEAD + "\n".join(rows) + "\n" + heading + rest)
-    if rows == table.splitlines():
+    if write or rows == table.splitlines():
         return 0
     print(f"{PAGE.name} has another table: `nox -s planted -- --write` writes this one")
     return 1
