@@ -20,6 +20,8 @@ from common.parallel.shards import shard_bounds
 
 STEPS = concise_steps.batches("float64")
 START = concise_steps.start("float64")
+STEEP = {**START, "fc.weight": 100 * START["fc.weight"]}
+"""Weights at which the gradient has a norm of some hundreds."""
 DEVICES = 3
 
 MODES = {
@@ -84,7 +86,9 @@ def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) ->
     for when, chosen in (("on", trainer), ("resumed", restored)):
         chosen.train_batch(*last, RATES[0])
         arrays |= under(when, chosen.save())
-    return arrays
+    steep = chapter.trainer(STEEP, devices, options)
+    steep.train_batch(X, y, RATES[0])
+    return arrays | under("steep", steep.export())
 
 
 def under(prefix: str, arrays: Weights) -> Weights:
@@ -116,9 +120,9 @@ def split(mode: str, first: int = 0) -> Callable[[int], list[tuple[int, int]]]:
     return bounds
 
 
-def one_device(mode: str, first: int = 0) -> OneDevice:
+def one_device(mode: str, first: int = 0, weights: Weights = START) -> OneDevice:
     """The same training in NumPy, before its first step."""
-    return OneDevice("concise", START, split=split(mode, first))
+    return OneDevice("concise", weights, split=split(mode, first))
 
 
 def largest_distance(computed: Weights, expected: Weights) -> float:
@@ -144,6 +148,14 @@ def test_steps_logits_and_layers_are_those_of_numpy(arrays: Weights, mode: str) 
         outputs = part(arrays, f"layers/{when}/")
         assert largest_distance(outputs, layers(X, weights)) < 1e-10
         assert outputs.keys() == layer_shapes(WIDTH).keys()
+
+
+def test_a_large_gradient_is_not_clipped(arrays: Weights, mode: str) -> None:
+    right = one_device(mode, weights=STEEP)
+    gradients = right.gradients(*STEPS[0])
+    assert sum((grad**2).sum() for grad in gradients.values()) > 100**2
+    right.step(*STEPS[0], RATES[0])
+    assert largest_distance(part(arrays, "steep/"), right.weights) < 1e-10
 
 
 def test_restored_replicas_are_those_that_were_saved(arrays: Weights, mode: str) -> None:

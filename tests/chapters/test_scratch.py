@@ -11,6 +11,7 @@ from scratch_steps import LR, RATES, as_arrays, batches, far, start
 
 from common.base.errors import RunError
 from common.chapters.scratch import ScratchOptions
+from common.chapters.strategies import StrategiesOptions
 from common.models.nets import LENET
 
 
@@ -31,6 +32,21 @@ def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: 
     trained = trainer.export()
     assert {values.dtype for values in trained.values()} == {np.dtype("float64")}
     assert far(trained, right.weights) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["scratch", "strategies"])
+def test_a_large_gradient_is_not_clipped(
+    name: str, request: pytest.FixtureRequest, all_devices: Sequence[Any]
+) -> None:
+    chapter, weights = request.getfixturevalue(name), start("float64")
+    weights["fc2.weight"] = 1000 * weights["fc2.weight"]
+    options = ScratchOptions() if name == "scratch" else StrategiesOptions("zero3")
+    trainer, right = chapter.trainer(weights, all_devices[:3], options), OneDevice(name, weights)
+    X, y = batches(1, 11, "float64")[0]
+    assert sum((grad**2).sum() for grad in right.gradients(X, y).values()) > 100**2
+    trainer.train_batch(X, y, LR)
+    right.step(X, y, LR)
+    assert far(trainer.export(), right.weights) < 1e-12
 
 
 @pytest.mark.only("tensorflow")
