@@ -5,7 +5,6 @@ python -m mutants.runs jax FOLDER frameworks/jax/scratch.py "scratch float64"
 """
 
 import os
-import pickle
 import sys
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,9 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from common.backends.loading import preload, set_tf32
+from common.base.arrays import Weights, part
 from common.grid import work
+from common.models.weights_file import load_arrays, save_weights
 from common.records.fingerprint import ROOT
 from common.report.text import describe
 from planted.run import KNOWN, compared, failed_checks
@@ -55,25 +56,30 @@ def main(framework: str, folder: str, path: str = "", *names: str) -> int:
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # read on loading
     set_tf32(False)
     preload(framework, "common.training.run")
-    right, references = Path(folder, "right"), dict[Any, Any]()
+    file, right = Path(folder, "right.safetensors"), Weights()
     if path and not path.startswith(("common/", "frameworks/strategies/")):
-        references = pickle.loads(right.read_bytes())
+        right = load_arrays(file)
     for name in names or [x for x in PLAIN if framework not in KNOWN[x].lacking]:
         alone = f"{KNOWN[name].chapter} {KNOWN[name].alone_in or KNOWN[name].name}"
         runs = {alone: (1,), name: KNOWN[name].devices}
         task = work if path else partial(traced, Path(folder, f"{name}.lines"))
         with patch("planted.run.work", task):
             results = compared("control", framework, runs)
+        references = results[name].references
         if not path:
-            found = results[name].references
-            references |= {answer: replace(x, runs=()) for answer, x in found.items()}
-        elif references:
+            for answer, found in references.items():
+                right |= {f"{answer} {x}": values for x, values in found.arrays.items()}
+        elif right:
+            references = {
+                answer: replace(found, arrays=part(right, f"{answer} "), runs=())
+                for answer, found in references.items()
+            }
             results = {k: replace(x, references=references) for k, x in results.items()}
         if failed := failed_checks(results, runs):
             print(describe(failed[0]))
             return 1
     if not path:
-        right.write_bytes(pickle.dumps(references))
+        save_weights(file, right)
     return 0
 
 
