@@ -25,17 +25,20 @@ class Blocks:
     recompute: str = "none"
     vocabulary: int = 0
 
-    def kept(self, blocks: int, shards: int) -> int:
-        """The elements of 16 bits kept for a token on each of the `shards` of these blocks.
+    def kept(self, blocks: int, shards: int) -> tuple[int, int]:
+        """The elements of 16 bits for a token on each of the `shards` of these blocks.
 
-        Layer normalization and dropout are replicated (Korthikanti et al., 2022, section 4).
-        Recomputed elements count once, for the block that the backward pass is in.
+        The first are kept while it is in flight, the second recomputed for the block and the
+        microbatch that the backward pass is in. Layer normalization and dropout are replicated
+        (Korthikanti et al., 2022, section 4).
         """
         scores = math.ceil(5 * self.heads * self.sequence / (2 * shards))
         block = 5 * self.hidden + math.ceil(12 * self.hidden / shards)
         if self.recompute == "full":
-            return blocks * self.hidden + block + scores
-        return blocks * block + (blocks if self.recompute == "none" else 1) * scores
+            return blocks * self.hidden, block + scores
+        if self.recompute == "selective":
+            return blocks * block, scores
+        return blocks * (block + scores), 0
 
 
 @dataclass(frozen=True)

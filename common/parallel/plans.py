@@ -139,10 +139,10 @@ class Plan(Net):
         shards = [rows[device] for rows in self.shards_of(examples)]
         return max(rows.stop - rows.start for rows in shards), 1
 
-    def activations_kept(self, device: int) -> int:
-        """The elements that a device keeps for each example in flight."""
+    def activations_kept(self, device: int) -> tuple[int, int]:
+        """The elements for each example: kept in flight, and recomputed for a microbatch."""
         if self.blocks is None:
-            return self.inputs_kept(device)
+            return self.inputs_kept(device), 0
         layers = self.stages[device] if self.strategy == "pipeline" else self.layers
         shards = self.devices if self.strategy == "tensor" else 1
         return self.blocks.kept(len(layers) // len(self.units[0]), shards)
@@ -191,10 +191,12 @@ class Plan(Net):
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
         """The peak bytes of a device by kind, where its replica has so many examples."""
-        inputs = self.in_flight(examples, device)[0] * self.activations_kept(device)
+        kept, recomputed = self.activations_kept(device)
+        microbatch, _ = Plan.in_flight(self, examples, device)
+        kept = kept * self.in_flight(examples, device)[0] + recomputed * microbatch
         return {
             "weights": itemsize * self.weights_kept(device),
             "gradients": itemsize * self.gradients_kept(device, examples),
             "momentum": state * self.elements_updated(device),
-            "activations": itemsize * inputs,
+            "activations": itemsize * kept,
         }

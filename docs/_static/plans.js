@@ -125,12 +125,14 @@ globalThis.plans = (() => {
       blocks: { count: layers, hidden, heads, sequence, recompute } };
   }
 
-  // The numbers of 16 bits that each of the devices that split blocks keeps for a token.
+  // Numbers of 16 bits for a token, on each of the devices that split blocks: those kept in
+  // flight, and those recomputed for a microbatch.
   function blocksKept({ hidden, heads, sequence, recompute }, blocks, shards) {
     const scores = Math.ceil(5 * heads * sequence / (2 * shards));
     const block = 5 * hidden + Math.ceil(12 * hidden / shards);
-    if (recompute === "full") return blocks * hidden + block + scores;
-    return blocks * block + (recompute === "none" ? blocks : 1) * scores;
+    if (recompute === "full") return [blocks * hidden, block + scores];
+    if (recompute === "selective") return [blocks * block, scores];
+    return [blocks * (block + scores), 0];
   }
 
   function resnet18(width) {
@@ -344,28 +346,30 @@ globalThis.plans = (() => {
   const lengths = (bounds) => bounds.map(([start, stop]) => stop - start);
   const largestOf = (plan, examples) => Math.max(...lengths(plan.microbatchesOf(examples)));
   const allInputs = (plan, layers) => plan.blocks ? blocksKept(plan.blocks, layers.length / 4, 1)
-    : sum(layers.map((layer) => plan.inputs[layer]));
+    : [sum(layers.map((layer) => plan.inputs[layer])), 0];
 
   const dataActivations = (plan, examples) =>
-    [[largestOf(plan, examples) * allInputs(plan, plan.layers), 1]];
+    [[largestOf(plan, examples) * sum(allInputs(plan, plan.layers)), 1]];
 
   function pipelineActivations(plan, examples) {
     const sizes = lengths(plan.microbatchesOf(examples)), order = plan.order(sizes.length);
     return plan.stages.map((names, stage) => {
       const signs = order[stage].map((one) => one.forward ? 1 : -1);
       const batches = accumulated(order[stage].map((one, i) => signs[i] * sizes[one.microbatch]));
-      return [allInputs(plan, names) * Math.max(...batches), Math.max(...accumulated(signs))];
+      const [kept, again] = allInputs(plan, names), here = Math.max(...batches);
+      const size = kept * here + again * Math.max(...sizes);
+      return [size, Math.max(...accumulated(signs))];
     });
   }
 
   function tensorActivations(plan, examples) {
     const largest = largestOf(plan, examples);
     if (plan.blocks) {
-      const kept = blocksKept(plan.blocks, plan.units.length, plan.devices);
+      const kept = sum(blocksKept(plan.blocks, plan.units.length, plan.devices));
       return range(plan.devices).map(() => [largest * kept, 1]);
     }
     const alone = plan.layers.filter((layer) => !plan.pairs.flat().includes(layer));
-    const whole = allInputs(plan, alone) +
+    const whole = sum(allInputs(plan, alone)) +
       sum(plan.pairs.map(([column, row]) => plan.inputs[column] + plan.output(row)));
     const slices = plan.pairs.map(([column, row]) => {
       const channels = plan.shapes[`${column}.bias`][0];
@@ -376,7 +380,7 @@ globalThis.plans = (() => {
   }
 
   function zeroActivations(plan, examples) {
-    const each = allInputs(plan, plan.layers), shards = plan.shardsOf(examples).map(lengths);
+    const each = sum(allInputs(plan, plan.layers)), shards = plan.shardsOf(examples).map(lengths);
     return range(plan.devices).map((device) =>
       [each * Math.max(...shards.map((sizes) => sizes[device])), 1]);
   }
