@@ -11,7 +11,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from subprocess import run
+from subprocess import PIPE, Popen
 from sys import executable
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -41,10 +41,14 @@ LEAST: Final = 0.8
 def red(tree: Path, *command: str) -> str:
     """Why a command fails in the tree, or takes longer than that; nothing if it succeeds."""
     line = ["timeout", LIMIT, executable, "-m", *command]
-    done = run(line, cwd=tree, capture_output=True, text=True, errors="replace", check=False)
-    lines = [f"status {done.returncode}", *done.stderr.splitlines(), *done.stdout.splitlines()]
+    with Popen(line, cwd=tree, stdout=PIPE, stderr=PIPE, text=True, errors="replace") as process:
+        try:
+            output, errors = process.communicate()
+        finally:  # interrupted, `timeout` ends its group
+            process.terminate()
+    lines = [f"status {process.returncode}", *errors.splitlines(), *output.splitlines()]
     failed = [text for text in lines if text.startswith(("FAILED", "ERROR"))]
-    return (failed or lines)[-1] if done.returncode else ""
+    return (failed or lines)[-1] if process.returncode else ""
 
 
 def sample(tree: Path, flags: argparse.Namespace, executed: set[str]) -> list[Mutant]:

@@ -1,7 +1,9 @@
 """A copy of the code is changed; what nothing notices is printed."""
 
 import shutil
+import time
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
@@ -57,6 +59,22 @@ def test_what_nothing_notices_is_printed(
     equivalent = "frameworks/jax/scratch.py:2: return x / 2 if x > 0 else 0  [x > 0 => x >= 0]"
     assert capsys.readouterr().out.splitlines()[-2:] == ["jax: 5 of 6 killed", equivalent]
     assert {name: (tmp_path / name).read_text() for name in COPY} == COPY
+
+
+def test_an_interrupted_command_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import time\nopen('begun', 'w')\ntime.sleep(1)\nopen('ended', 'w')\n"
+    (tmp_path / "slow.py").write_text(code)
+
+    def interrupted(process: Popen[str], *_: object, **__: object) -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        program.red(tmp_path, "slow")
+    time.sleep(1.5)
+    assert not (tmp_path / "ended").exists()
 
 
 @pytest.mark.only(*FRAMEWORKS)
