@@ -10,7 +10,7 @@ from started import python
 from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "common", "frameworks", "notebooks", "planted", "silent")
+FOLDERS = ("bench", "common", "frameworks", "mutants", "notebooks", "planted", "silent")
 COMMANDS = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
@@ -71,7 +71,7 @@ from common.backends.devices import Process
 from frameworks.pytorch.processes import in_processes
 
 def work(process):
-    print(process.rank, "started", flush=True)
+    print(f"{process.rank} started\\n", end="", flush=True)  # written at once
 
 if __name__ == "__main__":
     in_processes(work, [Process(rank, 2) for rank in range(2)], [])
