@@ -14,7 +14,7 @@ from common.parallel.nets import RECOMPUTE, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 from common.scaling.steps import CARDS, LINKS, Cluster, Seconds, degrees, predict
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, share
 
 TRANSFORMER: Final = ("parameters", "layers", "hidden", "heads", "sequence", "recompute")
 
@@ -84,9 +84,7 @@ class Scenario(Flags):
     optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
     card: str | None = option(None, "predict seconds on this GPU", known=CARDS)
     peak: float = option(None, "operations/s, not the card's", type=above_zero, metavar="FLOPS")
-    peak_share: float = option(
-        0.5, "reached share of the peak (%(default)s)", type=above_zero, metavar="S"
-    )
+    peak_share: float = option(0.5, "reached of the peak (%(default)s)", type=share, metavar="S")
     link: str = option("nvlink", f"in a node: {_LINK} (%(default)s)", type=str, metavar="LINK")
     between: str = option("infiniband", "between nodes (%(default)s)", type=str, metavar="LINK")
     node: int = size(8, "devices of a node", DEVICES)

@@ -66,4 +66,6 @@ rank = _number(int, lambda n: 0 <= n < DEVICES, f"a whole number from 0 to {DEVI
 
 distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
 
+share = _number(float, lambda x: 0 < x <= 1, "a number above 0 and at most 1")
+
 above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

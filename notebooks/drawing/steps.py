@@ -37,7 +37,7 @@ def spans(scenario: Scenario) -> list[Span]:
     """
     time, layers = scenario.seconds(), range(scenario.layers)
     stage = int(scenario.strategy[-1]) if "zero" in scenario.strategy else 0
-    count = len(layers) * max(1, stage, 2 * bool(stage)) + (stage == 3)
+    count = len(layers) * (1, 2, 2, 3)[stage] + (stage == 3)
     message, inside = (time.parts["data"] + time.hidden) / count, time.parts["tensor"] / count / 2
     done: list[Span] = []
     link = free = 0.0

@@ -90,3 +90,5 @@ def test_links_and_peak_can_be_numbers() -> None:
     assert replace(SMALL, strategy="zero3", link="pcie", peak=312e12).seconds() == named
     with pytest.raises(RequestError, match="'1,0' is no link: ask for nvlink"):
         replace(SMALL, link="1,0").seconds()
+    with pytest.raises(SystemExit, match="2"):
+        main([*SHOWN, "--peak-share=1.1"])
