@@ -33,6 +33,9 @@ UNMEASURED: Final = ("trace/", "test/", "probe/")
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
 
+FEW: Final = 20
+"""Examples of which two epochs may have the same order by chance."""
+
 
 @dataclass(frozen=True)
 class LoadedRecord:
@@ -157,7 +160,11 @@ def _setting(run: Run) -> dict[str, Any]:
 
 
 def other_minibatches(record: Record, others: Sequence[Record]) -> str:
-    """In which epoch most runs had other minibatches of this size; empty if they had not."""
+    """Two epochs of one order, or an epoch in which most runs had another; empty if none."""
+    seen: dict[str, int] = {}
+    for epoch in record.epochs if record.config.train_examples > FEW else ():
+        if (first := seen.setdefault(epoch.minibatches_sha256, epoch.epoch)) != epoch.epoch:
+            return f"epochs {first} and {epoch.epoch} have the same minibatches in the same order"
     size = record.config.batch_size
     alike = [other.epochs for other in others if other.config.batch_size == size]
     for number, epochs in enumerate(zip(*alike, strict=False)):

@@ -99,6 +99,18 @@ def test_a_wrong_label_in_a_step_that_is_not_kept_is_seen(
     assert check.note == "minibatches of epoch 1 are not those of others"
 
 
+def test_one_order_for_all_epochs_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_order(*data: Any, epoch: int, **how: Any) -> Iterator[Batch]:
+        return minibatches(*data, epoch=0, **how)
+
+    monkeypatch.setattr("common.training.loop.minibatches", first_order)
+    long = {"epochs": 2, "steps": None}
+    for framework in ("jax", "mxnet"):
+        make(tmp_path, framework, chapters.NumpyChapter(), 2, **long)
+    notes = {check.note for check in judge(tmp_path, frameworks=["jax", "mxnet"]).failures}
+    assert "epochs 1 and 2 have the same minibatches in the same order" in notes
+
+
 def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) -> None:
     chosen = {"frameworks": ("jax", "mxnet")}
     for framework in chosen["frameworks"]:
