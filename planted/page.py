@@ -17,22 +17,20 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "planted.md"
 HEAD: Final = """\
 # Bugs that people have met, planted
 
-Each of these trained without an error where it was met; here it is planted in the public functions
-of a backend, or of what all share. `nox -s planted` makes the runs with it, and writes which
-command turns red, and which words of the hint name the bug (✗: a hint without them, which is
-wrong). `python -m planted --list` tells what people did.
+Each of these trained without an error where it was met; here it is planted in functions of a
+backend or of what all share. `nox -s planted` makes the runs, and writes which command turns red
+and which words of the hint name the bug (✗: wrong). `python -m planted --list` names all mistakes.
 
-| bug | caught by | hint |
-| --- | --- | --- |
+| bug | caught by | named as | seconds |
+| --- | --- | --- | ---: |
 """
 
 
 class Answer(BaseModel):
     """What the comparison says of a bug in one framework.
 
-    `caught` is the command whose runs turn red, "plain" or "grid", or the test; empty: all is
-    green. `named` is the hint at the cause. `red` has the first failed check of each run. `seconds`
-    are of the processor.
+    `caught` is the command whose runs turn red, "plain" or "grid", or the test; empty: none.
+    `named` is the hint, `red` the first failed check of each run. Seconds are of the processor.
     """
 
     bug: str
@@ -63,7 +61,7 @@ def lines(answer: Answer) -> str:
 def compare(folder: Path, *, write: bool) -> int:
     """Prints the table, and writes it as a page. Returns 1 if the page has another, else 0.
 
-    Raises RequestError if a framework has left no answers.
+    Seconds may be others. Raises RequestError if a framework has left no answers.
     """
     files = [folder / f"{framework}.json" for framework in FRAMEWORKS]
     if missing := [file for file in files if not file.is_file()]:
@@ -74,7 +72,8 @@ def compare(folder: Path, *, write: bool) -> int:
     table, heading, rest = PAGE.read_text().removeprefix(HEAD).partition("\n## ")
     if write:
         write_text(PAGE, HEAD + "\n".join(rows) + "\n" + heading + rest)
-    if write or rows == table.splitlines():
+    kept, made = ([x.rsplit("|", 2)[0] for x in both] for both in (table.splitlines(), rows))
+    if write or kept == made:
         return 0
     print(f"{PAGE.name} has another table: `nox -s planted -- --write` writes this one")
     return 1
@@ -87,7 +86,8 @@ def row(bug: Bug, answers: Sequence[Answer]) -> str:
     named = [answer.named for answer in answers if answer.named]
     wrong = [f"✗ {text}" for text in named if not bug.right or bug.right not in text]
     hint = wrong[0] if wrong else bug.right if named else "–"
-    return f"| {name} | {caught_by(answers)} | {hint} |"
+    seconds = sum(answer.seconds for answer in answers)
+    return f"| {name} | {caught_by(answers)} | {hint} | {seconds:.0f} |"
 
 
 def caught_by(answers: Sequence[Answer]) -> str:
