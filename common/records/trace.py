@@ -24,7 +24,8 @@ LAYERS_PROBE: Final = 10
 """Examples whose output of each layer a run keeps."""
 
 WHOLE, FIRST, ENDS = 20, 3, 10
-"""A run of 20 steps keeps all, a longer one the first 3 and the last of 10 epochs."""
+"""A run of 20 steps keeps all, a longer one the first 3, the last of 10 epochs, and the next one
+after the first epoch, at whose end a state may get lost."""
 
 MOST_BYTES: Final = 32 * 2**20
 """The most bytes of weights and velocities that a run keeps."""
@@ -39,7 +40,7 @@ def traced_steps(config: Config) -> list[int]:
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
     first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
-    wanted = sorted({*first, *ends, steps})
+    wanted = sorted({*first, *ends, min(ends[0] + 1, steps), steps})
     operations = config.options.operations() * config.batch_size
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]

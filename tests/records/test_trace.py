@@ -23,7 +23,7 @@ def config(**changes: Any) -> Any:
 
 def test_of_long_runs_and_large_nets_few_steps_are_kept() -> None:
     assert traced_steps(config(epochs=None, steps=20)) == list(range(1, 21))
-    steps = [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]
+    steps = [1, 2, 3, 4, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]
     assert traced_steps(config(epochs=30)) == steps
     wanted = {0, *steps, *(step - 1 for step in steps)}
     assert [*snapshots(config(epochs=30)), steps[-1]] == sorted(wanted)
@@ -36,29 +36,33 @@ def test_of_long_runs_and_large_nets_few_steps_are_kept() -> None:
     assert traced_steps(config(**net, options=ConciseOptions(64))) == []
 
 
-class AtStepThree(chapters.NumpyChapter):
-    """Does all right but in its third step, of which the losses tell little."""
+class AtStep(chapters.NumpyChapter):
+    """Does all right but in one step, of which the losses tell little."""
 
-    def __init__(self) -> None:
-        self.steps = 0
+    def __init__(self, wrong: int) -> None:
+        self.steps, self.wrong = 0, wrong
 
     def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
         self.steps += device == 0
-        super().sgd(device, weights, gradients, lr * (1.001 if self.steps == 3 else 1))
+        super().sgd(device, weights, gradients, lr * (1.001 if self.steps == self.wrong else 1))
 
 
-def test_a_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path) -> None:
+# Of 24 steps, the fifth is the first of the second epoch.
+@pytest.mark.parametrize(("wrong", "steps"), [(3, 4), (5, 24)])
+def test_a_wrong_step_is_named_and_those_after_it_are_not(
+    tmp_path: Path, wrong: int, steps: int
+) -> None:
     for framework in ("pytorch", "mxnet"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 1, dtype="float32")
-    path = make(tmp_path, "jax", AtStepThree(), 1, dtype="float32")
+        make(tmp_path, framework, chapters.NumpyChapter(), 1, dtype="float32", steps=steps)
+    path = make(tmp_path, "jax", AtStep(wrong), 1, dtype="float32", steps=steps)
     verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
     assert {framework for _, framework, _ in failed(verdict)} == {"jax"}
     (check,) = (check for check in verdict.failures if check.check == "steps")
-    assert check.step == 3
+    assert check.step == wrong
     run = recompute(read_run(path))
     assert run is not None
     far = {each.step for each in run.steps["update"] if each.far > (check.tolerance or 0)}
-    assert far == {3}
+    assert far == {wrong}
 
 
 class Flips(chapters.NumpyChapter):
