@@ -53,7 +53,7 @@ def of_one(scenario: Scenario) -> Iterator[str]:
             f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting, "
             f"which is {waits / (1 - waits):.1%} of the ideal time"
         )
-    if scenario.card:
+    if scenario.timed:
         time = scenario.seconds()
         parts = [f"{name} {with_prefix(part, 's')}" for name, part in time.parts.items() if part]
         yield ""
@@ -70,17 +70,17 @@ def of_all(scenario: Scenario) -> Iterator[str]:
     rows = []
     for name in STRATEGIES:
         chosen = replace(scenario, strategy=name)
-        cells = [chosen.refusal(), "", "", "", *[""] * bool(scenario.card)]
+        cells = [chosen.refusal(), "", "", "", *[""] * scenario.timed]
         if not cells[0]:
             usage = chosen.usage()
             sent = usage.all_sent()
             numbers = max(usage.kept()), max(sent), sum(sent), sum(usage.messages)
             cells = [f"{number:,}" for number in numbers]
-            cells += [f"{chosen.seconds().step:.3g}"] if scenario.card else []
+            cells += [f"{chosen.seconds().step:.3g}"] if scenario.timed else []
         rows.append([name, *cells])
     kept = "bytes kept by the fullest device"
     headings = ["strategy", kept, "sent by the busiest", "sent by all", "messages"]
-    headings += ["seconds"] if scenario.card else []
+    headings += ["seconds"] if scenario.timed else []
     yield from markdown(headings, rows)
 
 
@@ -108,7 +108,8 @@ def idle(given: Mapping[str, Any]) -> str:
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
     strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
-    needs = dict.fromkeys(("peak", "peak_share", "link", "between", "node", "choose"), "card")
+    hardware = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), ("card", "peak"))
+    needs = {**hardware, "memory": ("choose",)}
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
         if nets.get(flag, net) != net:
@@ -117,8 +118,10 @@ def idle(given: Mapping[str, Any]) -> str:
             return f"{name} means nothing for --strategy {strategy}"
         if flag in SEARCHED and "choose" in given:
             return f"{name} means nothing with --choose, which searches it"
-        if (needed := (needs | {"memory": "choose"}).get(flag, flag)) not in given:
-            return f"{name} means nothing without --{needed}"
+        if not given.keys() & (needed := needs.get(flag, (flag,))):
+            return f"{name} means nothing without --{' or --'.join(needed)}"
+    if "choose" in given and not given.keys() & {"card", "memory"}:
+        return "--choose needs the memory of a device: give --memory or --card"
     return ""
 
 
@@ -126,7 +129,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError or OSError."""
     parser = Parser("python -m common.plan", __doc__)
     parser.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
-    Scenario.add_flags(parser.add_argument_group("the plan"), "")
+    about = "A default is in brackets. From --peak-share to --choose, --card or --peak is needed."
+    Scenario.add_flags(parser.add_argument_group("the plan", about), "")
     flags = vars(parser.parse_args(argv))
     out = flags.pop("out")
     given = {k: value for k, value in flags.items() if value != parser.get_default(k)}

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 from typing import Any, Final
 
+from common.base.errors import RequestError
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
 from common.parallel.pipelines import balanced
 
@@ -117,6 +118,17 @@ class Net:
         again = {"none": 0, "selective": scores, "full": work + scores}[self.blocks.recompute]
         return 6 * (work + scores + self.blocks.hidden * self.blocks.vocabulary), 2 * again
 
+    def replicated_operations(self) -> int:
+        """Those that tensor parallelism repeats on each device: all without a slice of weights.
+
+        They are of layers without a partner, and of shortcuts.
+        """
+        paired = [layer for pair in self.pairs for layer in pair]
+        weights = (self.positions[x] * math.prod(self.shapes[f"{x}.weight"]) for x in paired)
+        work = sum(map(self.work, self.layers)) - sum(weights)
+        first = self.layers[0]
+        return 6 * work - (0 if first in paired else 2 * self.work(first))
+
 
 def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
     """A net without branches: it is cut anywhere, and its layers pair in order."""
@@ -138,9 +150,16 @@ def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, *
     """Blocks of a transformer, without embeddings; `how`: further fields of `Blocks`.
 
     0: `hidden` is such that there are about `parameters` elements, 12 h^2 a layer; there are
-    8 `heads` for each 1,024 of it.
+    8 `heads` for each 1,024 of it. If both are 0, heads need not divide `hidden`: the net only
+    stands for others of its size. Raises RequestError if they do not divide a given one.
     """
-    hidden = hidden or 2 * max(1, int(math.sqrt(parameters / layers / 12) / 2 + 0.5))
+    given, multiple = hidden, heads or 2
+    root = math.sqrt(parameters / layers / 12)
+    hidden = given or multiple * max(1, int(root / multiple + 0.5))
+    heads = heads or 8 * max(1, int(hidden / 1024 + 0.5))
+    if given % heads:
+        why = f"{heads} heads do not divide a hidden size of {given}"
+        raise RequestError(f"{why}: ask for a multiple as --hidden, or for other --heads")
     sizes = {"qkv": (1, 3), "proj": (1, 1), "mlp1": (1, 4), "mlp2": (4, 1)}
     units = [[f"block{i}.{name}" for name in sizes] for i in range(1, layers + 1)]
     shapes: Shapes = {}
@@ -150,7 +169,7 @@ def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, *
             shapes[f"{layer}.bias"] = (outs * hidden,)
     inputs = {layer: shapes[f"{layer}.weight"][0] for unit in units for layer in unit}
     pairs = [pair for unit in units for pair in ((unit[0], unit[1]), (unit[2], unit[3]))]
-    blocks = Blocks(layers, hidden, heads or 8 * max(1, int(hidden / 1024 + 0.5)), **how)
+    blocks = Blocks(layers, hidden, heads, **how)
     return Net(shapes, dict.fromkeys(inputs, 1), inputs, pairs, units, blocks=blocks)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.base.errors import RequestError
-from common.chapters.spec import Flags, option
+from common.chapters.spec import Flags, meanings, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.parallel import strategies
 from common.parallel.ledger import Usage
@@ -14,7 +14,7 @@ from common.parallel.nets import RECOMPUTE, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 from common.scaling.steps import CARDS, LINKS, Cluster, Seconds, degrees, predict
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, share
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, count, quantity, share
 
 TRANSFORMER: Final = ("parameters", "layers", "hidden", "heads", "sequence", "recompute")
 
@@ -36,12 +36,12 @@ OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 
 PARAMETERS: Final = 10**13
 
-_LINK: Final = f"{', '.join(LINKS)}, or SECONDS,BYTES/S"
+_LINK: Final = f"{', '.join(LINKS)}, or seconds of a message and bytes a second, as 5e-6,25e9"
 
 
 def large(text: str) -> int:
     """A number of parameters, as 7e9 or 7000000000."""
-    return int(count(PARAMETERS)(f"{above_zero(text):.0f}"))
+    return int(count(PARAMETERS)(f"{quantity(text):.0f}"))
 
 
 def link(text: str) -> Link:
@@ -49,47 +49,87 @@ def link(text: str) -> Link:
     if text in LINKS:
         return LINKS[text]
     try:
-        latency, speed = map(above_zero, text.split(","))
+        latency, speed = map(quantity, text.split(","))
     except (ValueError, ArgumentTypeError):
-        raise RequestError(f"{text!r} is no link: ask for {_LINK}, as 5e-6,25e9") from None
+        raise RequestError(f"{text!r} is no link: ask for {_LINK}") from None
     return Link(latency, 1 / speed, 0)
 
 
-def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -> Any:
-    """A flag that takes a number."""
-    text = f"{text} (%(default)s)".strip()
-    return option(default, text, most=most, metavar=metavar, **about)
+def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: Any) -> Any:
+    """A flag whose default is in brackets; None if it is not set."""
+    return option(default, f"{text} ({shown or default})", metavar=metavar, unset=True, **about)
 
 
 @dataclass(frozen=True)
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    strategy: str = option("data", "(else all, side by side)", known=STRATEGIES, unset=True)
-    devices: int = size(4, "", DEVICES)
-    replicas: int = size(1, "groups of devices", DEVICES, "R")
-    microbatches: int = size(1, "of a minibatch", MICROBATCHES, "M")
-    schedule: str = option("1f1b", "of a pipeline (1f1b)", known=SCHEDULES, unset=True)
-    examples: int = option(256, "(256; tokens: 16384)", most=2**24, metavar="N", unset=True)
-    net: str = option("lenet", "examples of a transformer are tokens (%(default)s)", known=NETS)
-    depth: int = size(0, "lenet: more layers", DEPTH, "D", least=0)
-    width: int = size(64, "resnet18: channels", WIDTH, "W")
-    parameters: int = size(100_000_000, "transformer", PARAMETERS, "P", type=large)
-    layers: int = size(24, "transformer", 200, "L")
-    hidden: int = size(0, "transformer; 0: by P and L", 2**16, "H", least=0)
-    heads: int = size(0, "transformer; 0: 8 for each 1024 of H", 2**10, "A", least=0)
-    sequence: int = size(2048, "transformer: tokens", 2**20, "T")
-    recompute: str = option("none", "transformer, backward (%(default)s)", known=RECOMPUTE)
-    precision: str = option("float32", "mixed: 16 bits, state 32 (%(default)s)", known=PRECISIONS)
-    optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
-    card: str | None = option(None, "predict seconds on this GPU", known=CARDS)
-    peak: float = option(None, "operations/s, not the card's", type=above_zero, metavar="FLOPS")
-    peak_share: float = option(0.5, "reached of the peak (%(default)s)", type=share, metavar="S")
-    link: str = option("nvlink", f"in a node: {_LINK} (%(default)s)", type=str, metavar="LINK")
-    between: str = option("infiniband", "between nodes (%(default)s)", type=str, metavar="LINK")
-    node: int = size(8, "devices of a node", DEVICES)
-    choose: bool = option(False, "find the fastest plans that fit the card's memory")
-    memory: float = option(None, "not the card's", type=above_zero, metavar="BYTES")
+    strategy: str = flag("data", f"{meanings(STRATEGIES)}", known=STRATEGIES, shown="all, compared")
+    devices: int = flag(4, "number of devices", most=DEVICES)
+    replicas: int = flag(
+        1, "groups of devices, each with the whole net; a divisor of N", "R", most=DEVICES
+    )
+    microbatches: int = flag(1, "number of parts of a minibatch", "M", most=MICROBATCHES)
+    schedule: str = flag("1f1b", f"of a pipeline; {meanings(SCHEDULES)}", known=SCHEDULES)
+    examples: int = flag(
+        256,
+        "examples of a minibatch, on all devices together; of a transformer, tokens",
+        most=2**24,
+        shown="256; transformer: 16384",
+    )
+    net: str = flag("lenet", "the net; a transformer has blocks, no embeddings", known=NETS)
+    depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH, least=0)
+    width: int = flag(64, "resnet18: output channels of the first stage", "W", most=WIDTH)
+    parameters: int = flag(
+        100_000_000, "transformer: number of parameters, as 7e9", "P", type=large, most=PARAMETERS
+    )
+    layers: int = flag(24, "transformer: number of blocks", "L", most=200)
+    hidden: int = flag(
+        0, "transformer: hidden size, a multiple of A; 0: as P and L need", "H", most=2**16, least=0
+    )
+    heads: int = flag(
+        0, "transformer: attention heads; 0: 8 for each 1024 of H", "A", most=2**10, least=0
+    )
+    sequence: int = flag(2048, "transformer: tokens of a sequence", "T", most=2**20)
+    recompute: str = flag(
+        "none",
+        "transformer: what the backward pass recomputes to save memory: nothing, attention's "
+        "scores (selective), or whole blocks (full)",
+        known=RECOMPUTE,
+    )
+    precision: str = flag(
+        "float32", "of elements; mixed: 16 bits, but optimizer state 32", known=PRECISIONS
+    )
+    optimizer: str = flag(
+        "momentum", "its state for each parameter: sgd 0, momentum 1, adam 2", known=OPTIMIZERS
+    )
+    card: str | None = flag(
+        None, "GPU of each device; predicts seconds", known=CARDS, shown="no seconds"
+    )
+    peak: float = flag(
+        None,
+        "operations a second of a device at most, as 312e12",
+        "FLOPS",
+        "the card's",
+        type=quantity,
+    )
+    peak_share: float = flag(0.5, "share of the peak that is reached, at most 1", "S", type=share)
+    link: str = flag("nvlink", f"between devices of a node: {_LINK}", "LINK", type=str)
+    between: str = flag("infiniband", "between nodes, as --link", "LINK", type=str)
+    node: int = flag(8, "number of devices in a node", most=DEVICES)
+    choose: bool = option(False, "find the fastest plans that fit the memory of a device")
+    memory: float = flag(
+        None,
+        "bytes that a device has for --choose, as 80e9",
+        "BYTES",
+        "the card's",
+        type=quantity,
+    )
+
+    @property
+    def timed(self) -> bool:
+        """Whether the hardware is known, so that seconds are predicted."""
+        return bool(self.card or self.peak)
 
     def network(self) -> Net:
         """The net."""
@@ -124,7 +164,7 @@ class Scenario(Flags):
         return item, master + OPTIMIZERS[self.optimizer] * state
 
     def seconds(self) -> Seconds:
-        """The time of a step on the card."""
+        """The time of a step on the hardware."""
         plan, peak = self.plan(), self.peak or CARDS[str(self.card)][self.precision]
         links = link(self.link), link(self.between)
         cluster = Cluster(self.peak_share * peak, peak, *links, self.node)

@@ -96,15 +96,18 @@ class Seconds:
 def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: int = 2) -> Seconds:
     """Predicts a step on `examples`, of elements of `itemsize` bytes.
 
-    Tensor parallelism's all-reduces overlap with nothing, messages of a pipeline with passes,
-    unless it fills or drains. Of these, tensor-parallel devices send a slice each (section 4.1).
+    Tensor parallelism's all-reduces overlap with nothing, and replicated layers take as long as
+    without it. Messages of a pipeline overlap with passes, unless it fills or drains. Of these,
+    tensor-parallel devices send a slice each (section 4.1).
     """
     group = ceil(examples / how.shards / how.replicas)
     stages = net.cut(how.pipeline) if how.pipeline > 1 else [net.layers]
     work = [sum(map(net.work, stage)) for stage in stages]
     share = max(work) / sum(work)
     model, again = net.operations()
-    compute = group * (model + again) * share / how.tensor / cluster.speed
+    whole = net.replicated_operations() if how.tensor > 1 else 0
+    operations = whole + (model + again - whole) / how.tensor
+    compute = group * operations * share / cluster.speed
     size = group * itemsize * sum(elements for _, elements in net.allreduces) * share
     times = how.microbatches * len(net.allreduces) * share
     tensor = cluster.ring(how.tensor, 1, size, times)

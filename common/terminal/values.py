@@ -66,6 +66,9 @@ rank = _number(int, lambda n: 0 <= n < DEVICES, f"a whole number from 0 to {DEVI
 
 distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
 
-share = _number(float, lambda x: 0 < x <= 1, "a number above 0 and at most 1")
+share = _number(float, lambda x: 1e-3 <= x <= 1, "a number of at least 0.001 and at most 1")
 
 above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")
+
+# What is computed of such numbers is finite.
+quantity = _number(float, lambda x: 1e-30 <= x <= 1e30, "a number between 1e-30 and 1e30")

@@ -110,9 +110,9 @@ globalThis.plans = (() => {
 
   const halfUp = (number) => Math.max(1, Math.floor(number + 0.5));
 
-  function transformer({ parameters, layers, hidden = 0, heads = 0, sequence, recompute }) {
-    hidden ||= 2 * halfUp(Math.sqrt(parameters / layers / 12) / 2);
-    heads ||= 8 * halfUp(hidden / 1024);
+  function transformer({ parameters, layers, sequence, recompute }) {
+    const hidden = 2 * halfUp(Math.sqrt(parameters / layers / 12) / 2);
+    const heads = 8 * halfUp(hidden / 1024);
     const sizes = { qkv: [1, 3], proj: [1, 1], mlp1: [1, 4], mlp2: [4, 1] };
     const units = range(layers).map((i) =>
       Object.keys(sizes).map((name) => `block${i + 1}.${name}`));
@@ -467,6 +467,15 @@ globalThis.plans = (() => {
       2 * { none: 0, selective: scores, full: work + scores }[recompute]];
   }
 
+  // Those that tensor parallelism repeats on each device.
+  function replicatedOperations(plan) {
+    const paired = plan.pairs.flat(), [first] = plan.layers;
+    const sliced = sum(paired.map((layer) =>
+      plan.positions[layer] * plan.sizes[`${layer}.weight`]));
+    const work = sum(plan.layers.map((layer) => plan.work(layer))) - sliced;
+    return 6 * work - (paired.includes(first) ? 0 : 2 * plan.work(first));
+  }
+
   // All-reduces of so many bytes together, by a ring of every `stride`-th device.
   function ring({ inside, between, node }, devices, stride, size, times) {
     const members = Math.max(1, Math.min(devices, Math.floor(node / stride)));
@@ -497,7 +506,8 @@ globalThis.plans = (() => {
       name === strategy ? plan.devices : 1);
     const group = Math.ceil(scenario.examples / shards / plan.replicas), share = slowest(plan);
     const [model, again] = operations(plan), sums = plan.allreduces();
-    const compute = group * (model + again) * share / t / cluster.speed;
+    const whole = t > 1 ? replicatedOperations(plan) : 0;
+    const compute = group * (whole + (model + again - whole) / t) * share / cluster.speed;
     const tensor = ring(cluster, t, 1,
       group * itemsize * sum(sums.map(([, size]) => size)) * share, many * sums.length * share);
 

@@ -1,5 +1,7 @@
 """The command that tells what a plan takes."""
 
+from itertools import product
+from math import inf
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +12,8 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.plan import main
 from common.scaling.scenario import Scenario
 from common.summary import main as summary
+
+ONE = ["--strategy=tensor", "--devices=7", "--out"]
 
 
 def rows(said: str) -> list[list[str]]:
@@ -71,7 +75,10 @@ def test_a_step_is_told_by_device_and_drawn(
         (["--strategy=zero3", "--schedule=1f1b", "--out"], "nothing for --strategy zero3"),
         (["--choose", "--out"], "--choose means nothing without --card"),
         (["--memory=1e9", "--card=a100", "--out"], "--memory means nothing without --choose"),
-        (["--node=4", "--out"], "--node means nothing without --card"),
+        (["--node=4", "--out"], "--node means nothing without --card or --peak"),
+        (["--link=nvlink", "--out"], "--link means nothing without --card or --peak"),
+        (["--choose", "--peak=1e15", "--out"], "needs the memory of a device: give --memory"),
+        (["--net=transformer", "--heads=7", "--hidden=100", *ONE], "7 heads do not divide"),
         (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
         (["--heads=4", "--out"], "it is for transformer"),
     ],
@@ -83,6 +90,18 @@ def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
     with pytest.raises(RequestError, match=said):
         main([*flags, str(path)])
     assert not path.exists()
+
+
+def test_seconds_need_a_peak_and_are_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    for peak, seconds, speed in product(("1e-30", "1e30"), repeat=3):
+        main([f"--peak={peak}", f"--link={seconds},{speed}", "--net=resnet18"])
+        assert all(0 < float(row[-1]) < inf for row in rows(capsys.readouterr().out))
+    for wrong in ("1e-320,1", "1,1e-320", "1e308,1", "1,1e308"):
+        with pytest.raises(RequestError, match=f"'{wrong}' is no link"):
+            main(["--card=a100", f"--link={wrong}"])
+    for flag in ("--peak=1e-320", "--peak-share=1e-320", "--memory=1e308"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["--card=a100", flag])
 
 
 def test_a_picture_is_an_svg_and_the_net_is_named(

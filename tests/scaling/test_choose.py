@@ -63,6 +63,20 @@ def test_if_nothing_fits_it_says_by_how_much() -> None:
         choose(replace(SMALL, examples=15), 1e12)
 
 
+@pytest.mark.parametrize(("hidden", "heads"), [(0, 7), (42, 0), (1000, 4), (128, 8)])
+def test_heads_divide_the_hidden_size_and_devices_the_heads(hidden: int, heads: int) -> None:
+    scenario = replace(SMALL, hidden=hidden, heads=heads)
+    if hidden == 42:
+        with pytest.raises(RequestError, match="8 heads do not divide a hidden size of 42"):
+            choose(scenario, 1e12)
+        return
+    for plan in candidates(scenario):
+        blocks = plan.network().blocks
+        assert blocks
+        assert blocks.hidden % blocks.heads == 0
+        assert plan.strategy != "tensor" or blocks.heads % (plan.devices // plan.replicas) == 0
+
+
 SHOWN = ["--net=transformer", "--parameters=13e9", "--layers=40", "--devices=8", "--card=a100"]
 
 

@@ -1,10 +1,11 @@
 """Predicted seconds and bytes beside published ones."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from common.parallel.nets import Net, transformer
+from common.parallel.nets import Net, lenet, resnet18, transformer
 from common.parallel.strategies import split
 from common.scaling.cluster import Link, seconds
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, predict
@@ -141,6 +142,19 @@ def test_days_are_those_of_the_scaling_book() -> None:
     found = predict(net, Degrees(replicas=8960), tokens, Cluster(0.4 * peak, peak, link, link))
     assert 15e12 / tokens * found.step / 86_400 == pytest.approx(44, rel=0.02)
     assert found.used == pytest.approx(0.4, rel=0.002)
+
+
+@pytest.mark.parametrize("net", [lenet(0), lenet(1), resnet18(8), transformer(0, 2, 8, 4)])
+def test_replicated_weights_take_as_long_as_on_one_device(net: Net) -> None:
+    plan = split(replace(net, blocks=None), "tensor", 4)
+    sizes, tensors = plan.sizes_of(plan.weights, 0), plan.tensors
+    operations = 0
+    for layer in plan.layers:
+        local = sum(sizes[name] for name in tensors[layer] if len(plan.shapes[name]) > 1)
+        operations += (4 if layer == plan.layers[0] else 6) * plan.positions[layer] * local
+    link = Link(1, 1, 0)
+    found = predict(plan, Degrees(tensor=4), 10, Cluster(7, 9, link, link))
+    assert found.parts["compute"] == pytest.approx(10 * operations / 7)
 
 
 @pytest.mark.parametrize("k", [2, 3, 8])
