@@ -14,7 +14,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.measure import Measurement
-from bench.plan import WORKLOADS, Entry
+from bench.plan import Entry
 from bench.report import Bench
 from common.data.dataset import Bytes, Dataset
 from common.data.synthetic import synthetic
@@ -120,16 +120,10 @@ def test_it_writes_what_it_measured(
         assert calls == [seen.format(key) for key in KEYS] * 2
 
 
-def ratios(bench: Bench, chapter: str) -> list[float]:
-    """Ours over each framework's high-level loop."""
-    rivals = [x for x in bench.samples if x.contender in {"keras", "estimator"}]
-    return [bench.speedup(x) or 0 for x in rivals if x.chapter == chapter]
-
-
 def test_the_pages_have_the_figures_of_the_benchmarks() -> None:
-    names = "docs/performance.md", "docs/results.md", "README.md"
-    speed, results, readme = ((ROOT / name).read_text("utf-8") for name in names)
-    new, old = (read(ROOT / f"docs/bench-2026-11-22{part}.json") for part in ("-avx512", ""))
+    names = "docs/performance.md", "README.md"
+    speed, readme = ((ROOT / name).read_text("utf-8") for name in names)
+    new = read(ROOT / "docs/bench-2026-11-22-avx512.json")
     ours = {
         (net, on, devices): rate for net, on, who, devices, rate, *_ in new.rows() if who == "ours"
     }
@@ -137,8 +131,6 @@ def test_the_pages_have_the_figures_of_the_benchmarks() -> None:
         if speedup and who != "d2l":
             row = net, on, who, devices, ours[net, on, devices], rate, speedup
             assert f"| {' | '.join(row)} |" in speed
-    for chapter in WORKLOADS:
-        both = zip(ratios(new, chapter), ratios(old, chapter), strict=True)
-        assert f"| {' | '.join(f'{a:.2f} ({b:.2f})' for a, b in both)} |" in results
-    lenet = ratios(new, "scratch")
+    rivals = [x for x in new.samples if x.contender in {"keras", "estimator"}]
+    lenet = [new.speedup(x) or 0 for x in rivals if x.chapter == "scratch"]
     assert f"{min(lenet):.2f} to {max(lenet):.1f} times" in readme
