@@ -1,53 +1,75 @@
-"""The judge in each framework: its allreduce and port are right, and its users' mistakes named."""
+"""The judge in each framework: its listing is right, and slips of its users are named."""
 
 from collections.abc import Sequence
-from importlib import import_module
+from dataclasses import dataclass, replace
 from inspect import getsource
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array, Weights
+from common.chapters.scratch import ScratchOptions
 from common.judge.judgement import in_framework, judge
 
-SLIPS = [
-    ("tensorflow", "model", "(3, 1, 2)", "(1, 2, 3)", "lenet flattened with channels last"),
-    ("tensorflow", "step", "SGD()", "SGD(momentum=0.9)", "1.8 times the last update added: momen"),
-    ("tensorflow", "allreduce", "= data[0]\n", "= 2 * data[0]\n", "device 0 has 2 times the sum"),
-    ("pytorch", "model", "AvgPool2d", "MaxPool2d", "with the largest entries of windows in place"),
-    ("pytorch", "step", "self.optimizer.zero_grad()", "", "has 1 times the last update added: mom"),
-    ("pytorch", "allreduce", ", copy=True", "", "devices 0 and 1 share the memory of one array"),
-    ("pytorch", "allreduce", ".clone()", "", "of the caller's arrays, only those of devices 0 are"),
-    ("jax", "model", "nn.relu", "nn.sigmoid", "lenet with sigmoids in place of ReLUs"),
-    ("jax", "step", "axis=1).mean()", "axis=1).sum()", "that of the sum over 12 examples, not of"),
-    ("jax", "allreduce", "in data[1:]:", "in data:", "size 1, float64: device 0 has 2 times the s"),
-    ("mxnet", "model", 'nn.Dense(128, activation="relu")', "nn.Dense(128)", "lenet but for"),
-    ("mxnet", "step", "step(len(y))", "step(12)", "the gradient is the right one × 0.916667"),
-    ("mxnet", "allreduce", "return [", "data[:] = [", "device 1 has the values of 1 only"),
-    *((*pair, "", "", "right: ") for pair in product(FRAMEWORKS, ("model", "step", "allreduce"))),
+SLIPS = """
+tensorflow | model | (h2, | (tf.reshape(h2, (-1, 800)), | lenet flattened with channels last
+tensorflow | step | (lr * | (2 * lr * | the gradient is the right one × 2
+tensorflow | allreduce | = data[0] | = 2 * data[0] | device 0 has 2 times the sum
+pytorch | model | avg_pool2d(r | F.max_pool2d(kernel_size=2, input=r | with the largest entries
+pytorch | step | grads[name] | (grads[name] + 0.5 * param) | has 0.5 times the weight added
+pytorch | allreduce | , copy=True | | devices 0 and 1 share the memory of one array
+pytorch | allreduce | .clone() | | of the caller's arrays, only those of devices 0 are
+jax | model | relu( | jax.nn.sigmoid( | lenet with sigmoids in place of ReLUs
+jax | step | .sum() / examples | .sum() | that of the sum over 12 examples, not of
+jax | allreduce | in data[1:]: | in data: | size 1, float64: device 0 has 2 times the s
+mxnet | model | relu(dense( | (dense( | lenet but for
+mxnet | step | .sum() / examples | .sum() / 12 | the gradient is the right one × 0.916667
+mxnet | allreduce | return [total | data[:] = [total | device 1 has the values of 1 only
+"""
+"""A framework, a kind, a place of its listing, what a user writes there, and the verdict."""
+
+CASES = [[word.strip() for word in line.split("|")] for line in SLIPS.strip().splitlines()]
+CASES += [
+    [*pair, "", "", "right: "] for pair in product(FRAMEWORKS, ("model", "step", "allreduce"))
 ]
-"""A kind in a framework, a place of right code that users write otherwise, and the verdict."""
-
-CASES = [pytest.param(case, marks=pytest.mark.only(name)) for name, *case in SLIPS]
 
 
-@pytest.mark.parametrize("case", CASES)
+@dataclass
+class Port:
+    """A listing on some devices, as the kinds `model` and `step` call it."""
+
+    chapter: Any
+    devices: Sequence[Any]
+
+    def start(self, weights: Weights) -> None:
+        self.trainer = self.chapter.trainer(weights, self.devices, ScratchOptions())
+
+    def step(self, X: Array, y: Array, lr: float) -> Any:
+        return self.trainer.train_batch(X, y, lr)
+
+    def weights(self) -> Any:
+        return self.trainer.export()
+
+    def model(self, weights: Weights, X: Array) -> Any:
+        self.start(weights)
+        return self.trainer.predict(X)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.only(name)) for name, *case in CASES]
+)
 def test_a_verdict_in_a_framework(
-    framework: str, listing: Any, all_devices: Sequence[Any], case: Sequence[str]
+    framework: str, scratch: Any, all_devices: Sequence[Any], case: Sequence[str]
 ) -> None:
     kind, old, new, text = case
-    port = import_module(f"frameworks.{framework}.port").Port
-    right: Any = listing.allreduce if kind == "allreduce" else port
-    assert old in getsource(right)
-    names = dict(vars(import_module(right.__module__)))
-    exec(getsource(right).replace(old, new), names)
-
-    def model(weights: Any, X: Any) -> Any:
-        reader = names["Port"]()
-        reader.start(weights)
-        return reader.logits(X)
-
+    source = getsource(scratch.listing)
+    assert old in source
+    names: dict[str, Any] = {"__name__": "changed"}
+    exec(source.replace(old, new), names)
+    port = Port(replace(scratch, listing=SimpleNamespace(**names)), all_devices[:2])
+    candidate = {"model": port.model, "step": port, "allreduce": names["allreduce"]}[kind]
     setting = in_framework(framework if kind == "allreduce" else None, all_devices)
-    candidate = model if kind == "model" else names[right.__name__]
     assert text in judge(kind, candidate, setting).text.splitlines()[0]
