@@ -52,7 +52,6 @@ collect_ignore_glob = [tests for tests, library in NEEDS.items() if not find_spe
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
-    parser.addoption("--tamperings", type=int, default=30, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test only faults, with this number of kills")
     parser.addoption("--gpus", type=int, help="test only GPUs, of this number")

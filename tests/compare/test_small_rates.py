@@ -67,6 +67,8 @@ def test_a_unit_in_doubt_is_found_at_any_rate(
     assert again is not None
     assert {each.step for each in again.steps["update"]} == {1, 2}
     assert again.flipped
+    monkeypatch.undo()  # with the real bound, the unit is in no doubt
+    assert red(run)
 
 
 def red(run: Run) -> bool:

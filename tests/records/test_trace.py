@@ -9,9 +9,8 @@ import pytest
 from agreement import failed, judge, make
 from fake_chapter import CONFIG
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Weights
 from common.chapters.concise import ConciseOptions
-from common.compare import numpy_nets
 from common.compare.recorded_steps import recompute
 from common.pairs.runs import read_run
 from common.records.trace import snapshots, traced_steps
@@ -63,45 +62,3 @@ def test_a_wrong_step_is_named_and_those_after_it_are_not(
     assert run is not None
     far = {each.step for each in run.steps["update"] if each.far > (check.tolerance or 0)}
     assert far == {wrong}
-
-
-class Flips(chapters.NumpyChapter):
-    """Decides one ReLU unit otherwise, in every step."""
-
-    near = True
-
-    def step(self, X: Array, y: Array) -> numpy_nets.Step:
-        found = super().step(X, y)
-        net = numpy_nets.LeNet(numpy_nets.doubled(self.replicas[0]))
-        _, d = numpy_nets.cross_entropy(net.forward(X.astype(np.float64)), y)
-        net.backward(d)
-        right, net.gradients = net.gradients, {}
-        inputs = np.abs(net.relu_inputs[2])
-        index = np.unravel_index(int((inputs if self.near else -inputs).argmin()), inputs.shape)
-        net.flipped = {(2, tuple(map(int, index)))}
-        net.backward(d)
-        for name, gradient in found.gradients.items():
-            gradient += (net.gradients[name] - right[name]).astype(X.dtype)
-        return found
-
-
-class Wrong(Flips):
-    """The same, with a unit that is in no doubt at all."""
-
-    near = False
-
-
-@pytest.mark.parametrize(("chapter", "most"), [(Flips(), 300), (Wrong(), 8)])
-def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chapter: Flips, most: int
-) -> None:
-    monkeypatch.setattr(numpy_nets, "DOUBT", 300)
-    monkeypatch.setattr(numpy_nets, "MOST_UNITS", most)
-    settings = {"dtype": "float32", "steps": 1, "batch_size": 4}
-    again = recompute(read_run(make(tmp_path, "jax", chapter, 1, **settings)))
-    assert again is not None
-    far = max(each.far for each in again.steps["update"])
-    if chapter.near:
-        assert (far < 1e-6, again.flipped) == (True, 1)
-    else:
-        assert far > 5e-3

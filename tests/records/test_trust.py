@@ -10,7 +10,8 @@ import pytest
 from agreement import edit, failed, judge, make, rewrite
 from numpy_chapter import NumpyChapter
 
-from common.records.record import Failure
+from common.base.errors import RunError
+from common.records.record import Failure, Record
 from common.records.store import read_record, read_tensors
 
 Spoil = Callable[[Path], object]
@@ -101,6 +102,15 @@ def test_a_record_that_is_not_of_this_run_turns_the_verdict_red(
     verdict = judge(results)
     assert failed(verdict) == {("record", "jax", 2)}
     assert why in verdict.failures[0].note
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("name", sorted({*Record.model_fields} - {"sha256"}))
+def test_a_field_that_was_edited_is_seen(agreeing: Path, name: str) -> None:
+    path = agreeing / "jax-scratch-2dev.json"
+    record = read_record(path).model_copy(update={name: "edited"})
+    with pytest.raises(RunError, match=CHANGED):
+        read_tensors(path, record)
 
 
 def test_runs_of_each_framework_may_come_from_its_own_machine(results: Path) -> None:
