@@ -12,41 +12,8 @@ import pytest
 
 from common.backends import loading
 from common.backends.devices import DeviceRequest
-from common.base.errors import RequestError
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("error", "advice"),
-    [
-        (
-            ModuleNotFoundError("No module named 'flax_'", name="flax_.nnx"),
-            "`nox -s jax` installs it, `python -m pip install flax_` adds it to this Python",
-        ),
-        (
-            OSError("libcuda.so.1: not there"),
-            "needs NVIDIA's driver; with ACCELERATOR=cpu,",
-        ),
-        (
-            MemoryError(),
-            r"MemoryError\): it is installed; `python -c '.*; scratch\(\)'` tells more",
-        ),
-    ],
-)
-def test_what_cannot_be_loaded_is_one_line(
-    error: Exception, advice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only what is not there is to be installed."""
-
-    def fails(framework: str, chapter: str) -> Any:
-        raise error
-
-    monkeypatch.setattr(loading, "backend", fails)
-    monkeypatch.setattr(os, "environ", dict(os.environ))
-    with pytest.raises(RequestError, match=advice) as caught:
-        loading.import_backend("jax", "scratch", 1)
-    assert ("installs it" in str(caught.value)) == isinstance(error, ModuleNotFoundError | OSError)
 
 
 def test_gpus_that_are_not_there_are_an_error(

@@ -36,22 +36,3 @@ def test_its_gradients_are_those_of_lax(
         results.append([value, *pull(np.sin(value))])
     for mine, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "channels", "expected"),
-    [(["AVX2"], 64, True), (["AVX2"], 63, False), (["AVX2", "AVX-512"], 64, False)],
-)
-def test_it_is_chosen_where_it_pays(
-    all_devices: Sequence[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    vectors: list[str],
-    channels: int,
-    expected: bool,
-) -> None:
-    module: Any = importlib.import_module("frameworks.jax.convolution")
-    monkeypatch.setattr(module, "vectors", lambda: vectors)
-    monkeypatch.setattr("jax.default_backend", lambda: "cpu")
-    assert module.products_are_faster(channels) == expected
-    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
-    assert not module.products_are_faster(channels)

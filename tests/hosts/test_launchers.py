@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -129,16 +129,3 @@ def test_variables_left_over_or_contradictory_are_refused_with_a_way_out(
     assert "--launcher none" in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
-
-
-@pytest.mark.parametrize(
-    ("flags", "found", "why"),
-    [
-        ((None, 2), SRUN, "go together"),
-        (("a:1",), TORCHRUN, "unless Slurm or Open MPI alone"),
-        (("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
-    ],
-)
-def test_flags_that_do_not_go_together_are_refused(flags: Any, found: Told, why: str) -> None:
-    with pytest.raises(RequestError, match=why):
-        auto("pytorch", found, *flags)

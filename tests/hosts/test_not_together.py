@@ -9,9 +9,7 @@ from typing import Any, Final
 import pytest
 from together import COUNT, Started, Together, together as together, wait_until
 
-from common.backends.devices import Process
 from common.data.dataset import Dataset, load
-from common.hosts.launchers import Launched
 from common.hosts.supervise import channel_by
 
 HOST = socket.gethostname()
@@ -79,25 +77,6 @@ def test_another_host_that_is_not_as_the_first_ends_all(
 ) -> None:
     runs = [together.start(rank, "--quiet") for rank in (0, 1)]
     require_refused([*runs, together.start(2, "--quiet", patches=patches)], why)
-
-
-@pytest.mark.parametrize(
-    ("rank", "why"),
-    [
-        (0, "process 1, 2 of 3 did not start in time: start all"),
-        (1, "start it"),
-    ],
-)
-def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(
-    together: Together, rank: int, why: str
-) -> None:
-    here = Launched("TF_CONFIG", Process(rank, 3), ("localhost", together.port))
-    patches = {"common.training.run.launched": lambda *_: here}
-    status, said = together.start(rank, "--join-timeout=1", patches=patches).ended()
-    by = ", as the environment says (TF_CONFIG); --launcher none ignores it\n"
-    assert (status, said.endswith(f"{why}{by}")) == (1, True), said
-    if rank == 0:
-        assert said.startswith(f"1 of 3 processes have come; waiting for 1, 2{by}")
 
 
 NONSENSE: Final = (b"", b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", b"\x7f\xff\xff\xff", b"\0\0\0\x02{}")

@@ -1,4 +1,4 @@
-"""Two processes of torchrun compute what one process does on two devices."""
+"""Two processes of torchrun, and two devices at once, have the bits of one after the other."""
 
 from pathlib import Path
 from typing import Final
@@ -18,11 +18,14 @@ TORCHRUN: Final = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-n
 
 
 @pytest.mark.only("pytorch")
-def test_torchrun_with_two_processes_computes_what_one_does_on_two_devices(tmp_path: Path) -> None:
-    # Processes share the threads of their host: each device has one.
-    for name, launcher, threads in (("alone", (), 1), ("together", TORCHRUN, 2)):
+@pytest.mark.parametrize("launcher", [(), TORCHRUN])
+def test_with_two_threads_two_devices_have_the_same_bits_as_with_one(
+    tmp_path: Path, launcher: tuple[str, ...]
+) -> None:
+    # Each device has one thread. Processes share those of their host.
+    for name, chosen, threads in (("alone", (), 1), ("together", launcher, 2)):
         flags = f"--threads={threads}", f"--out={tmp_path / name}"
-        done = python(*launcher, *SCRATCH, *flags, OMP_NUM_THREADS="1")
+        done = python(*chosen, *SCRATCH, *flags, OMP_NUM_THREADS="1")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("test acc: ") == 1
     tensors = "pytorch-scratch-2dev.safetensors"

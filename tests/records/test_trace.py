@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy_chapter as chapters
 import pytest
 from agreement import failed, judge, make

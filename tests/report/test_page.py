@@ -162,19 +162,3 @@ def test_no_text_of_a_record_changes_the_page(results: Path) -> None:
         assert page.text.isprintable()
         assert all(each.startswith("data:image/svg+xml;base64,") for each in page.values("src"))
         assert len(page.html) < 1_000_000
-
-
-def test_where_the_page_cannot_be_made_no_old_one_is_left(
-    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(results)]) == 0
-    assert (results / "parity.html").exists()
-
-    def missing(*_: Any) -> str:
-        raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
-
-    monkeypatch.setattr("common.report.page.page", missing)
-    assert main([str(results)]) == 0
-    assert not (results / "parity.html").exists()
-    needs = f"jinja2 makes it: nox -s parity -- {results}"
-    assert capsys.readouterr().out.splitlines()[-1] == f"no {results}/parity.html: {needs}"

@@ -9,16 +9,24 @@ import pytest
 
 from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.parallel.ledger import Usage
 from common.plan import main
 from common.scaling.scenario import Scenario
 from common.summary import main as summary
 
 ONE = ["--strategy=tensor", "--devices=7", "--out"]
+PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
 
 def rows(said: str) -> list[list[str]]:
     lines = [line for line in said.splitlines() if line.startswith("| ")]
     return [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines[2:]]
+
+
+def totals(usage: Usage) -> tuple[list[int], list[int]]:
+    """The bytes that each device sends, and those that it keeps."""
+    sent, kept = (zip(*by_kind.values(), strict=True) for by_kind in (usage.sent, usage.peak))
+    return [*map(sum, sent)], [*map(sum, kept)]
 
 
 def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,12 +35,17 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     assert [row[0] for row in found] == list(STRATEGIES)
     for name, *cells in found:
         usage = StrategiesOptions(name, microbatches=1).usage(3, 31, 8)
-        kept, sent = (
-            [sum(sizes) for sizes in zip(*by_kind.values(), strict=True)]
-            for by_kind in (usage.peak, usage.sent)
-        )
+        sent, kept = totals(usage)
         numbers = max(kept), max(sent), sum(sent), sum(usage.messages)
         assert cells == [str(number) for number in numbers]
+
+
+def test_the_page_has_what_plans_predict() -> None:
+    table = rows(PAGE.read_text("utf-8"))[: len(STRATEGIES)]
+    assert [row[0] for row in table] == [*STRATEGIES]
+    for strategy, *sizes in table:
+        sent, kept = totals(StrategiesOptions(strategy, depth=8).usage(4, 256, 4))
+        assert [*map(int, sizes)] == [sum(sent), max(sent), max(kept)]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,9 @@ FLAWS = {
     f"--out {EARLIER}": f"cannot write to {EARLIER}: Not a directory; choose another folder",
     "--init-weights results": "cannot read weights from results: .*it is a folder, not a file",
     "--width 64": "unrecognized arguments: --width 64",
+    "--hosts 2": "--coordinator, --hosts and --host-rank go together",
+    "--coordinator a:1": "--coordinator needs --hosts and --host-rank, unless",
+    "--coordinator a:1 --hosts 2 --host-rank 2": "--host-rank 2 is too large for --hosts 2",
     "--dataset synthetic --quiet": "pytorch cannot be imported .*`nox -s pytorch` installs it",
 }
 
