@@ -28,7 +28,6 @@ from common.terminal.values import path
 
 
 def of_one(scenario: Scenario) -> Iterator[str]:
-    """A step of one plan, device by device."""
     plan, usage = scenario.plan(), scenario.usage()
     groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
     how = f"{plan.strategy}{groups}; a step, examples: {usage.examples}"
@@ -63,7 +62,6 @@ def of_one(scenario: Scenario) -> Iterator[str]:
 
 
 def of_all(scenario: Scenario) -> Iterator[str]:
-    """All strategies, side by side."""
     step = f"a step, examples: {scenario.examples}"
     yield f"{scenario.title()}, devices: {scenario.devices}; {step}:"
     yield ""

@@ -35,9 +35,6 @@ from common.terminal.values import DEVICES, count, path
 NEEDED: Final = ("numpy", "pooch", "pydantic", "rich", "safetensors")
 """The packages that every run takes, beside its framework's."""
 
-FOR_TESTS: Final = ("hypothesis", "pytest")
-"""The packages that the tests take beside these."""
-
 MOST: Final = 4
 """As many GPUs are used: more show nothing that three do not."""
 
@@ -81,7 +78,7 @@ def describe(framework: str) -> None:
     with suppress(RequestError):  # it sees no GPU
         gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
     packages = {name: version for name, version in packages.items() if version != "none"}
-    about = platform.python_version(), gpus, packages, lacks(FOR_TESTS)
+    about = platform.python_version(), gpus, packages, lacks(("hypothesis", "pytest"))
     print(f"\n{json.dumps(asdict(Setup(framework, sys.executable, *about)))}")
 
 
@@ -97,10 +94,7 @@ def probe(framework: str, python: str) -> Setup:
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Setup]:
-    """The frameworks to compare, each printed. Raises RequestError if one that is named cannot run.
-
-    Without names, those of this Python that can run; at least one has to.
-    """
+    """The frameworks to compare, each printed. Raises RequestError if a named one cannot run."""
     asked, setups = {*named, *pythons}, []
     for framework in [name for name in FRAMEWORKS if name in (asked or installed())]:
         try:
@@ -121,10 +115,7 @@ def count_gpus(gpus: int) -> str:
 
 
 def limit_gpus(setups: Sequence[Setup], asked: int | None, without: Sequence[str]) -> list[Setup]:
-    """The frameworks with the number of GPUs that each is to use.
-
-    Raises RequestError if one that is not `without` does not see as many as asked.
-    """
+    """The frameworks with their numbers of GPUs. Raises RequestError if one sees too few."""
     seen = {setup.framework: setup.gpus for setup in setups if setup.framework not in without}
     most = min([MOST, *filter(None, seen.values())]) if asked is None else asked
     for framework, gpus in seen.items():
@@ -164,10 +155,7 @@ def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[li
 
 
 def passes(command: Sequence[str], log: IO[str]) -> bool:
-    """Whether a command ends well. All that it prints is logged; of a grid, a line a run is shown.
-
-    Whatever ends this process in order ends the command, too, and all that it has started.
-    """
+    """Whether a command ends well; what it prints is logged, of a grid a line a run is shown."""
     print(command_line(command), flush=True)
     print(f"\n{command_line(command)}", file=log, flush=True)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.

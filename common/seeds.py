@@ -79,7 +79,6 @@ A small p speaks against it; a large one does not prove it."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the spread of accuracies, in Markdown. Raises RequestError."""
     parser = Parser("python -m common.seeds", __doc__)
     add, seeds = parser.add_argument, count(REPEATS, least=2)
     add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")

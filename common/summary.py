@@ -26,10 +26,7 @@ WINDOW: Final = 10
 
 
 def records(folder: Path) -> tuple[list[Record], list[str]]:
-    """The complete records in `folder`, and the names of all others.
-
-    Raises RequestError if none is complete, and RunError if one was changed.
-    """
+    """The complete records in `folder`, and the names of others. Raises RequestError, RunError."""
     runs = [read_record(file) for file in folder.glob("*dev.json")]
     runs.sort(key=lambda run: (FRAMEWORKS.index(run.framework), run.config.devices))
     complete = [run for run in runs if run.status == "complete"]
@@ -79,7 +76,6 @@ def picture(runs: Sequence[Record]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the table and draws the picture. Raises RequestError, RunError or OSError."""
     parser = Parser("python -m common.summary", __doc__)
     parser.add_argument("folder", type=path, metavar="DIR", help="where the records are")
     parser.add_argument("--picture", type=path, metavar="FILE", help="draw the runs to this SVG")

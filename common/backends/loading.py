@@ -36,11 +36,7 @@ def preload(framework: str, *modules: str) -> None:
 
 
 def import_backend(framework: str, chapter: str, threads: int, tf32: bool = False) -> Chapter:
-    """The module of one chapter in one framework, once memory and threads are set.
-
-    With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
-    installed, or cannot be loaded.
-    """
+    """A chapter of one framework. Raises RequestError if the framework cannot be loaded."""
     environment: Environment = package(framework).ENVIRONMENT
     unset(environment.roles)  # a launcher, or an earlier job, has told them to the framework
     environment.require_harmless(framework)
@@ -96,7 +92,6 @@ def set_tf32(tf32: bool) -> None:
 
 
 def primitives(framework: str) -> Any:
-    """The primitives of a framework: see `frameworks/strategies/primitives.py`."""
     return import_module(f"frameworks.{framework}.primitives")
 
 

@@ -31,10 +31,7 @@ FREEZE: Final = 14
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
-    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone.
-
-    On macOS it is a new process, to which all of this is sent.
-    """
+    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone."""
     process = Started(target=_work, args=(os.getpid(), work, arguments))
     begin(process)
     return process

@@ -65,7 +65,6 @@ class Failure(NamedTuple):
     details: str
 
     def error(self) -> RequestError | RunError:
-        """The error that ended it."""
         (kind,) = (error for error in ERRORS if error.__name__ == self.kind)
         error = kind(self.message)
         vars(error).update(self.about)
@@ -286,7 +285,6 @@ class Group:
         return certain or UPLINK in self.ends
 
     def lost(self, rank: int) -> Failure:
-        """Why a process failed that has not told it."""
         if child := self.children.get(rank):
             child.process.join(GRACE)  # it may not come to its end by itself
             if (status := child.process.exitcode) is None:

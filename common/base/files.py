@@ -33,10 +33,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
-    """Removes what `write_atomically` has left of files of such names, if it was killed.
-
-    No process may be writing any meanwhile.
-    """
+    """Removes what a killed `write_atomically` has left; no process may write any meanwhile."""
     for path in folder.iterdir():
         match = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
         if match and files.fullmatch(match.group(1)):
@@ -44,10 +41,7 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
 
 
 def destination(path: Path) -> Path:
-    """The file, there or to be made, that is meant by `path`: where its links lead.
-
-    Raises OSError if it is no regular file, or is write-protected.
-    """
+    """Where the links of `path` lead. Raises OSError if no file can be written there."""
     if path.exists():
         require_regular(path)
         if not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):  # root may write any
@@ -68,10 +62,7 @@ def require_regular(path: Path) -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Raises RequestError if no file can be written in `folder`, or it cannot be made.
-
-    What writes first makes the folder itself: a request that is refused leaves nothing.
-    """
+    """Raises RequestError if no file can be written in `folder`; what writes first makes it."""
     try:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=nearest):

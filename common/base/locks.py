@@ -6,19 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 from common.base.errors import BusyError
 
-LOCK_TIMEOUT: Final = 5
-"""Seconds in which what a run has started ends, once the run is gone."""
-
 
 @contextmanager
-def held(folder: Path, name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+def held(folder: Path, name: str, timeout: float = 5) -> Iterator[None]:
     """Holds `name` in a folder, which is made, meanwhile.
 
-    Raises BusyError if another process holds it for longer than `timeout`, in seconds, and OSError
+    Raises BusyError if another process holds it for longer than `timeout`, in seconds (what a run
+    has started ends within 5 once the run is gone), and OSError
     if no file can be made there. Where the file system knows no locks, no process is kept out.
     """
     folder.mkdir(parents=True, exist_ok=True)

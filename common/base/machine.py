@@ -16,7 +16,6 @@ VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NE
 
 
 def describe_machine() -> dict[str, str | int]:
-    """The operating system, the processor and its cores, and the Python."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),
@@ -32,7 +31,6 @@ def peak_memory() -> int:
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -58,29 +56,15 @@ def native_errors_held_back() -> Iterator[None]:
             os.close(original)
 
 
-def cpu_information() -> str:
-    """What Linux says of the cores; nothing on other systems."""
-    source = Path("/proc/cpuinfo")
-    return source.read_text(encoding="utf-8") if source.is_file() else ""
-
-
 def processor() -> str:
-    """The processor's name, and its vector instructions.
-
-    Without them, machines whose figures differ by half can have the same name.
-    """
-    model = re.search(r"^model name\s*:(.+)", cpu_information(), re.MULTILINE)
+    """The processor's name and its vector instructions: with others, figures differ by half."""
+    source = Path("/proc/cpuinfo")  # only on Linux
+    about = source.read_text(encoding="utf-8") if source.is_file() else ""
+    model = re.search(r"^model name\s*:(.+)", about, re.MULTILINE)
     name = model[1].strip() if model else platform.processor() or "unknown"
-    known = ", ".join(vectors())
+    known = ", ".join(title for flag, title in VECTORS.items() if flag in about.split())
     return f"{name} ({known})" if known else name
 
 
-def vectors() -> list[str]:
-    """The vector instructions of the cores, as far as they matter here and are known."""
-    flags = cpu_information().split()
-    return [title for flag, title in VECTORS.items() if flag in flags]
-
-
 def cores() -> int:
-    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -19,9 +19,6 @@ AT_ONCE: Final = (signal.SIGINT, signal.SIGTERM)
 ENDING: Final = (*AT_ONCE, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """The signals that end a command. Shells and schedulers may repeat the last three."""
 
-BY_GROUP: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
-"""Those that processes which a command has started ignore: they end with the command."""
-
 
 @dataclass
 class Stop:
@@ -56,10 +53,7 @@ def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
 
 @contextmanager
 def stoppable(*, patient: bool = False) -> Iterator[Stop]:
-    """Meanwhile a signal is only noted; a second one ends the process at once.
-
-    Not so if `patient`: the process that has started this one ends it then.
-    """
+    """Meanwhile a signal is only noted; a second one ends the process, unless `patient`."""
     stop = Stop()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -104,7 +98,7 @@ def leave_to_parent() -> None:
 
     A terminal sends its signals to all processes: the parent hears them and ends this one.
     """
-    for number in BY_GROUP:
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)

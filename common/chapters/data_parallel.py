@@ -76,7 +76,6 @@ class FromScratch(DataParallel):
         return same_everywhere(copies, self.hosts)
 
     def allreduce(self, options: ScratchOptions, devices: Sized) -> Any:
-        """The listing's allreduce, or the one that the options name."""
         if options.allreduce == "native":
             return self.collectives.native
         if options.allreduce == "star" and self.hosts.processes() == 1:
@@ -133,7 +132,6 @@ class ScratchTrainer:
 
 @cache  # TensorFlow compiles a step again for each new function
 def scheduled(by_schedule: Callable[..., Any], name: str, k: int) -> Callable[..., Any]:
-    """An allreduce by a schedule for k devices."""
     return partial(by_schedule, SCHEDULES[name](k))
 
 

@@ -44,7 +44,6 @@ class Flags:
 
     @classmethod
     def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
-        """Adds a flag for each option that has one."""
         for each in (each for each in fields(cls) if "text" in each.metadata):
             about, flag = each.metadata, f"--{each.name.replace('_', '-')}"
             kind: dict[str, Any] = {"default": None if about.get("unset") else each.default}
@@ -156,5 +155,4 @@ class ChapterSpec:
         return self.options(**decided | self.given(settings))
 
     def way(self, settings: Mapping[str, Any]) -> str:
-        """`Options.way` of runs with these settings."""
         return str(self.chosen(settings).way())

@@ -55,10 +55,7 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 
 @dataclass(frozen=True)
 class BySplitting:
-    """The chapter of strategies: by hand or, with `--native`, by the framework.
-
-    `native` loads the native versions, by strategy; `native_launch` starts their processes.
-    """
+    """The chapter of strategies: `by_hand`, or native ones, by strategy."""
 
     devices: MakeDevices
     synchronize: Callable[[Any], None]
@@ -85,6 +82,5 @@ class BySplitting:
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
     ) -> SplitTrainer:
-        """Each device's part of the weights, and a velocity of 0."""
         make = self.native()[options.strategy] if options.native else self.by_hand
         return make(weights, devices, options)

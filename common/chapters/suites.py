@@ -41,7 +41,6 @@ class Suite:
         return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
 
     def given(self, devices: int, results: Path) -> dict[str, Any]:
-        """The settings of one run of the suite, recorded below `results`."""
         where = {"devices": devices, "device_kind": self.kind, "threads": 1}
         return {**where, "out": results / self.folder, **self.settings}
 

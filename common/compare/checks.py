@@ -26,8 +26,6 @@ from common.compare.runs import (
 )
 from common.records.trace import minibatch_size
 
-EQUAL: Final = 1e-12
-
 
 @dataclass(frozen=True)
 class SuiteResult:
@@ -106,7 +104,6 @@ class SuiteResult:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """What every check of every expected record finds."""
         compared_with = [self.reference(run).name for run in self.runs if self.others(run)]
         if any(self.recomputed.values()):
             compared_with.insert(0, "NumPy's step from each run's own weights")
@@ -326,7 +323,7 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
     framework = run.record.framework
     means = {name: fmean(figures) for name, figures in accuracies.items()}
     middle = median(means.values())
-    most = abs(means[framework] - middle) + EQUAL
+    most = abs(means[framework] - middle) + 1e-12
     gaps = {
         name: abs(mean - means[framework])
         for name, mean in means.items()

@@ -27,14 +27,8 @@ from common.records.trace import expected_arrays
 from common.terminal.values import DEVICES
 
 Answer = tuple[tuple[str, Any], ...]
-UNMEASURED: Final = ("trace/", "test/", "probe/")
-"""Arrays without a median."""
-
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
-
-FEW: Final = 20
-"""Examples of which two epochs may have the same order by chance."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,8 @@ def _setting(run: Run) -> dict[str, Any]:
 def other_minibatches(record: Record, others: Sequence[Record]) -> str:
     """Two epochs of one order, or an epoch in which most runs had another; empty if none."""
     seen: dict[str, int] = {}
-    for epoch in record.epochs if record.config.train_examples > FEW else ():
+    # Of fewer examples, two epochs may have the same order by chance.
+    for epoch in record.epochs if record.config.train_examples > 20 else ():
         if (first := seen.setdefault(epoch.minibatches_sha256, epoch.epoch)) != epoch.epoch:
             return f"epochs {first} and {epoch.epoch} have the same minibatches in the same order"
     size = record.config.batch_size
@@ -181,7 +176,7 @@ def median(runs: Sequence[Run]) -> Weights:
     for run in runs:
         for name, (shape, _) in expected_arrays(run.record).items():
             values = run.arrays.get(name, np.empty(0))
-            measured = not name.startswith(UNMEASURED) and values.shape == shape
+            measured = not name.startswith(("trace/", "test/", "probe/")) and values.shape == shape
             if measured and np.isfinite(values).all():
                 groups.setdefault(name, []).append(values.astype(np.float64))
     return {name: np.median(values, axis=0) for name, values in groups.items()}

@@ -105,10 +105,7 @@ class Comparison(BaseModel):
 
 
 class Verdict(BaseModel):
-    """The verdict on a folder of records.
-
-    `not_run` names the suites that only the grid runs, `ignored` the records that no suite has.
-    """
+    """On a folder: `not_run`, suites that only the grid runs; `ignored`, records of no suite."""
 
     passed: bool
     created: str

@@ -109,7 +109,6 @@ def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
 
 
 def way_of(suite: Suite) -> str:
-    """The strategy in the names of its records; empty if the chapter has only one."""
     return SPECS[suite.chapter].way(suite.settings)
 
 

@@ -256,10 +256,7 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 
 @dataclass(frozen=True)
 class Step:
-    """The mean loss of a minibatch, its gradient, and running statistics.
-
-    Rounding is relative to `scales` and `loss_scale`: a loss is a difference of logits.
-    """
+    """A minibatch's mean loss, gradient and statistics; rounding is relative to the scales."""
 
     loss: float
     loss_scale: float

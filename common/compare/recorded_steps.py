@@ -51,7 +51,6 @@ class Recomputed:
     flipped: int
 
     def as_in_float64(self, run: Run) -> Run:
-        """The run without `gained`."""
         arrays = {name: run.arrays[name] - values for name, values in self.gained.items()}
         return replace(run, arrays={**run.arrays, **arrays})
 
@@ -79,10 +78,7 @@ def begin(run: Run) -> tuple[Array, numpy_nets.Step]:
 
 
 def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> Recomputed | None:
-    """Recomputes the recorded steps of a run; None if its net is too large for that.
-
-    What its first step and the logits before it should be may have `begun` already.
-    """
+    """Recomputes the recorded steps of a run; None if there are none. `begun`: see `begin`."""
     numbers = traced_steps(run.record.config)
     if not numbers:
         return None

@@ -60,7 +60,6 @@ class Run:
 
     @property
     def shards(self) -> int | None:
-        """See `Options.shards`."""
         return self.record.config.options.shards(self.devices)
 
     @cached_property
@@ -147,7 +146,6 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
 
 @cache
 def in_a_suite(config: Config) -> bool:
-    """Whether a run of this configuration is what some suite plans."""
     suites = [suite for suite in SUITES if suite.chapter == config.chapter]
     known = config.framework in FRAMEWORKS
     return known and any(not other_settings(config, x.settings, x.kind) for x in suites)
@@ -155,6 +153,5 @@ def in_a_suite(config: Config) -> bool:
 
 @cache
 def follows_preset(config: Config) -> bool:
-    """Whether a run is what its preset sets, in everything."""
     known = config.preset in SPECS[config.chapter].presets
     return known and not other_settings(config, {"preset": config.preset}, config.device_kind)

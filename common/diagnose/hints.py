@@ -60,7 +60,6 @@ def step_hint(run: Run, number: int, off: Mapping[str, Sequence[str]]) -> str:
 
 
 def update_of(run: Run, number: int) -> Update:
-    """What a step of a run did."""
     step, config = RecordedStep(run, number), run.record.config
     carried = {name: step.momentum * v for name, v in step.velocity_before.items()}
     moved, _ = movement(step.vector(step.before), step.vector(step.after), step.lr)
@@ -72,7 +71,6 @@ def update_of(run: Run, number: int) -> Update:
 
 
 def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:
-    """What fits a step's loss."""
     fits = {}
     for k in update.counts.values():
         who, n = f"{k} {numbered(k, update.counts)}", shard_bounds(len(update.X), k)[0][1]
@@ -84,7 +82,6 @@ def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:
 
 
 def statistics_hint(update: Update, step: RecordedStep, names: Sequence[str]) -> str:
-    """What fits some running statistics after a step."""
     old = flat(step.before, names)
     moved = flat(step.after, names) - old
     for k in dict.fromkeys([update.shards, 1, *update.counts.values()]):

@@ -24,9 +24,6 @@ MOST: Final = 8
 ROUNDED: Final = 1e-2
 """How near to each other factors are that tell the same mistake."""
 
-MOST_EXAMPLES: Final = 128
-"""The most examples of which each one's gradient is computed."""
-
 BASE: Final = 16
 """If device i has the number 16^i, the digits of a sum tell how often each device is in it."""
 
@@ -58,7 +55,6 @@ def contributions(held: Sequence[Sequence[Shares]], place: str) -> str:
 
 
 def contribution(shares: Shares) -> str:
-    """Whose numbers are in a sum."""
     if not shares:
         return "numbers that are no sum of the devices' arrays"
     if len({*shares}) == 1:
@@ -93,10 +89,7 @@ class Update:
 
 
 def fit(target: Array, basis: Sequence[Array], limit: float) -> Array | None:
-    """The factors with which arrays add up to a target; None if they do not.
-
-    None also where there are as few entries that some factors would always fit.
-    """
+    """The factors with which arrays add up to a target; None if none do, or some always would."""
     matrix = np.stack([array.ravel() for array in basis], axis=1)
     if len(matrix) < 2 * len(basis) or not np.isfinite(matrix).all():
         return None
@@ -180,7 +173,8 @@ def many_arrays(update: Update, names: Sequence[str], grad: Array, limit: float)
     places = f", in {tail}{off.sum()} of {len(off)} entries"
     if not applied[off].any():
         return f"is lost{places}"
-    for count in sorted({*update.counts.values(), n} if n <= MOST_EXAMPLES else ()):
+    # Each example's gradient takes time.
+    for count in sorted({*update.counts.values(), n} if n <= 128 else ()):
         parts = list(part_gradients(update, names, count))
         for entries, where in ((slice(None), ""), (off, places)):
             factors = fit(applied[entries], [part[entries] for part in parts], limit)
@@ -294,7 +288,6 @@ def wrong_logits(
 def logits_after_mistakes(
     chapter: str, weights: Weights, X: Array, logits: Array, devices: int
 ) -> Iterator[tuple[str, Array]]:
-    """Mistakes in words, and the logits that they give."""
     exact = numpy_nets.doubled(weights)
     make = numpy_nets.NETS[chapter]
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -33,8 +33,6 @@ KINDS: Final[dict[str, Style]] = {
 
 PASSES: Final[dict[str, Style]] = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
 
-TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
-
 
 def step(plan: Plan, usage: Usage) -> str:
     """A step of a plan: memory by device and, of a pipeline, the first group's passes."""
@@ -51,7 +49,6 @@ def step(plan: Plan, usage: Usage) -> str:
 
 
 def stacked(title: str, described: str, *blocks: Block) -> str:
-    """A picture of blocks below each other."""
     parts: list[str] = []
     y = 8.0
     for height, shapes in blocks:
@@ -65,7 +62,6 @@ def _label(y: float, text: str) -> str:
 
 
 def heading(name: str) -> str:
-    """The name of a block."""
     return svg.text(MARGIN, 18, name, "bold", size=14, anchor="start")
 
 
@@ -77,7 +73,10 @@ def lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: floa
         done = [event.done for event in events]
         passes = [[step for step in done if step.stage == i] for i in range(stages)]
         note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
-    shapes = [heading(TITLES[schedule]), _label(36, note)]
+    shapes = [
+        heading({"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}[schedule]),
+        _label(36, note),
+    ]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE
@@ -108,7 +107,6 @@ def bars(name: str, usage: Usage, most: int) -> Block:
 
 
 def _size(count: int) -> str:
-    """A number of bytes in megabytes, gigabytes or terabytes."""
     units = (1e12, "TB"), (1e9, "GB"), (1e6, "MB")
     unit, name = next((unit for unit in units if count >= unit[0]), units[-1])
     value = count / unit
@@ -116,7 +114,6 @@ def _size(count: int) -> str:
 
 
 def legend(kinds: Mapping[str, Style]) -> Block:
-    """The meaning of colours."""
     shapes = []
     for place, (kind, (part, share)) in enumerate(kinds.items()):
         x = MARGIN + 112 * place

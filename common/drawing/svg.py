@@ -1,7 +1,4 @@
-"""Pieces of SVG as text: shapes by their part, to which `theme.py` gives colours.
-
-No shape has an `id`, so that many pictures can stand on one page.
-"""
+"""Pieces of SVG as text, whose parts have colours by `theme.py`, and no shape has an `id`."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -72,22 +69,18 @@ def text(
 
 
 def path(data: str, *parts: str) -> str:
-    """A line or an area, as SVG's path data."""
     return f'<path {classes(*parts)} d="{data}"/>'
 
 
 def group(parts: Iterable[str], *names: str) -> str:
-    """Shapes that belong together."""
     return f"<g {classes(*names)}>{''.join(parts)}</g>"
 
 
 def lowered(y: float, parts: Iterable[str]) -> str:
-    """Shapes, moved down."""
     return f'<g transform="translate(0 {number(y)})">{"".join(parts)}</g>'
 
 
 def dot(x: float, y: float, part: str) -> str:
-    """A small disc."""
     return f'<circle {classes(part)} cx="{number(x)}" cy="{number(y)}" r="2"/>'
 
 

@@ -36,15 +36,6 @@ from common.hosts.launchers import BY_HAND, Launched
 CONNECT_TIMEOUT: Final = 10
 """Seconds in which a host answers that it is there."""
 
-ENOUGH: Final = 2
-"""Seconds of one try to connect to the first process."""
-
-LOOK: Final = 0.2
-"""Seconds between two tries."""
-
-FAREWELL: Final = 5
-"""Seconds in which all others take note of the end."""
-
 NOTICE: Final = 2
 """Seconds after which the first process says which ones are missing."""
 
@@ -79,7 +70,6 @@ class Meeting:
         return {**about, "address": LOOPBACK}
 
     def listener(self) -> socket.socket:
-        """Takes the connections of others. Raises RequestError if the port is in use."""
         _, port = self.here.coordinator
         try:
             return socket.create_server(("", port))
@@ -90,15 +80,12 @@ class Meeting:
             ) from None
 
     def reach(self, stop: Stop) -> Channel:
-        """A channel to the first process, which has let this one in.
-
-        Raises RunError if there is none in time, RequestError if it refuses, and StoppedError.
-        """
+        """A channel to the first process. Raises RunError, RequestError or StoppedError."""
         host, port = self.here.coordinator
         limit = time.monotonic() + self.limit
         while not stop.asked:
             try:
-                channel = channel_by(socket.create_connection((host, port), ENOUGH))
+                channel = channel_by(socket.create_connection((host, port), timeout=2))
                 channel.send(**self.hello())
                 answers = channel.connection.poll(CONNECT_TIMEOUT)
                 if not answers or (answer := channel.receive()) is None:
@@ -110,7 +97,7 @@ class Meeting:
                         f"the first process at {host}:{port} ({error.strerror or error}) within "
                         f"{self.limit:g} seconds: start it{self.asked_by}"
                     ) from None
-                time.sleep(LOOK)
+                time.sleep(0.2)
             else:
                 if refusal := answer.get("ended"):
                     raise Failure(*refusal).error()
@@ -119,11 +106,7 @@ class Meeting:
 
 
 def with_others(meeting: Meeting, work: Work) -> None:
-    """Does the work as one of several processes.
-
-    Raises RunError if one of them, which it names, has failed or is lost, or does not come;
-    RequestError if they were not started alike; and StoppedError.
-    """
+    """Does the work as one of several processes. Raises RunError, RequestError or StoppedError."""
     process = meeting.here.process
     with stoppable() as stop:
         listener = None if process.rank else meeting.listener()
@@ -229,7 +212,7 @@ class Hub(Group):
         with suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        limit = time.monotonic() + FAREWELL
+        limit = time.monotonic() + 5  # seconds in which all others take note
         while self.open and time.monotonic() < limit:  # else they would take this one for lost
             self.listen()
         return failure if culprit == 0 else named

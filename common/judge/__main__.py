@@ -1,4 +1,10 @@
-"""Judges a reader's own code, in a process that ends with the verdict."""
+"""Is your own code right? Compares a function, or an object, of a Python file with NumPy.
+
+Prints the verdict, a hint, and what was not tried. `python -m common.judge step --help` explains
+one kind.
+
+python -m common.judge allreduce mine.py:my_allreduce
+"""
 
 import argparse
 import os
@@ -14,12 +20,6 @@ from common.judge.judgement import TEXTS, in_framework, judge
 from common.terminal.command import Parser, status
 from common.terminal.values import above_zero
 
-DESCRIPTION: Final = """\
-Is your own code right? Compares a function, or an object, of a Python file with NumPy. Prints the
-verdict, a hint, and what was not tried. `python -m common.judge step --help` explains one kind.
-
-python -m common.judge allreduce mine.py:my_allreduce"""
-
 TENSORS: Final = ("allreduce", "layer", "step", "model")
 
 FOR: Final = {"framework": TENSORS, "dtype": TENSORS, "net": TENSORS[2:]}
@@ -27,10 +27,9 @@ FOR: Final = {"framework": TENSORS, "dtype": TENSORS, "net": TENSORS[2:]}
 
 
 def parser(kinds: Sequence[str]) -> Parser:
-    """The command line; --help explains these kinds."""
     protocols = "\n".join(TEXTS[kind]["protocol"] for kind in kinds)
     epilog = f"{protocols}\nexit status: 0: right; 1: wrong; 2: it could not be judged"
-    command = Parser("python -m common.judge", DESCRIPTION, epilog=epilog)
+    command = Parser("python -m common.judge", __doc__, epilog=epilog)
     add = command.add_argument
     add("kind", choices=TEXTS, metavar="KIND", help=f"what it is: {', '.join(TEXTS)}")
     add("file", metavar="FILE[:NAME]", help="where it is (NAME: the name of the kind)")

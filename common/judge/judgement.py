@@ -62,7 +62,6 @@ def in_framework(
 
 
 def require(right: object, what: str, hint: str) -> None:
-    """Raises WrongError unless something is right."""
     if not right:
         raise WrongError(what, hint)
 
@@ -73,10 +72,7 @@ def judge(
     setting: Setting | None = None,
     hear: Callable[[str], object] = str,
 ) -> Judgement:
-    """Judges a function or an object; `hear` is told of each case before it.
-
-    Raises RequestError if it cannot be judged.
-    """
+    """Judges a function or an object; `hear` is told of each case before. Raises RequestError."""
     texts, case = TEXTS[kind], ""
     function = getattr(import_module(f"common.judge.{texts['module']}"), f"judge_{kind}")
     cases: Cases = function(candidate, setting or Setting())

@@ -10,7 +10,6 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def lenet_shapes(depth: int) -> Shapes:
-    """Name and shape of LeNet's parameters, with `depth` more hidden layers."""
     shapes: Shapes = {
         "conv1.weight": (20, 1, 3, 3),
         "conv1.bias": (20,),
@@ -38,10 +37,7 @@ EPSILON: Final = 1e-5
 
 
 def resnet18_shapes(width: int) -> Shapes:
-    """Name and shape of each tensor of ResNet-18, with `width` channels in the first stage.
-
-    At width 64, the book's, there are 11,175,818 parameters, and running statistics.
-    """
+    """Names and shapes of ResNet-18's tensors; 11,175,818 parameters at the book's width, 64."""
     shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
     channels = width
     for stage in STAGES:
@@ -60,15 +56,12 @@ def layer_shapes(width: int) -> Shapes:
     """The shape of each layer's output in ResNet-18, for one image."""
     shapes: Shapes = {}
     for name in (name for name in resnet18_shapes(width) if name.endswith(".bias")):
-        layer, halved = name.removesuffix(".bias"), stage_of(name) - 1
+        layer = name.removesuffix(".bias")
+        # Each stage but the first halves the image; layers before the stages are in the first.
+        halved = int(name.removeprefix("stage")[0]) - 1 if name.startswith("stage") else 0
         size = math.ceil(28 / 2**halved)
         shapes[layer] = (width * 2**halved, size, size)
     return shapes | {"fc": (10,)}
-
-
-def stage_of(layer: str) -> int:
-    """The stage of a layer of ResNet-18; layers before the stages are in the first."""
-    return int(layer.removeprefix("stage")[0]) if layer.startswith("stage") else 1
 
 
 def trainable(name: str) -> bool:

@@ -1,12 +1,8 @@
-"""Compares two sets of arrays by name, such as the weights of two files.
-
-It says which array is only transposed, reshaped or renamed.
-"""
+"""Compares two sets of arrays by name; says which is only transposed, reshaped or renamed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Final
 
 import numpy as np
 
@@ -14,11 +10,6 @@ from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.compare.distances import compare, distance, finite, largest, wide
 from common.compare.findings import HEADINGS, Check, farthest, nearest_to_failing
-
-SURE: Final = 1e-3
-"""Beyond it, relative to the largest entry, agreement may be chance."""
-
-MOST_AXES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -35,7 +26,6 @@ class PairVerdict:
 
     @property
     def conclusion(self) -> str:
-        """The verdict in a line."""
         if self.differences:
             return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
         what = "checks" if self.checks[0].check else "arrays"
@@ -130,10 +120,10 @@ def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | No
 
 def likeness(ours: Array, expected: Array, limit: float) -> str:
     """How `expected` is `ours`: as it is, transposed or reshaped; or nothing."""
-    if ours.size != expected.size or not ours.size or ours.ndim > MOST_AXES:
+    if ours.size != expected.size or not ours.size or ours.ndim > 5:
         return ""
     first, second = wide(ours), wide(expected)
-    limit = min(limit, SURE)
+    limit = min(limit, 1e-3)  # beyond it, agreement may be chance
     with np.errstate(all="ignore"):
         # Equal entries fit in any order. Most other arrays differ in the largest entry.
         close = limit * largest(second)

@@ -44,10 +44,7 @@ def read_run(path: Path) -> Run:
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
-    """The verdict on two runs, by the checks of a suite.
-
-    Framework, devices and dtype may differ, the setting may not.
-    """
+    """The verdict on two runs of one setting, by the checks of a suite."""
     notes = [*facts("first", ours.record), *facts("second", expected.record)]
     if differences := other_setting(ours.record, expected.record):
         return PairVerdict([], notes, differences)

@@ -100,7 +100,6 @@ class Ledger:
         peak[device] = max(peak[device], kept[device])
 
     def usage(self, examples: int) -> Usage:
-        """The counts of a step on so many examples."""
         counts = self.sent, self.received, self.messages, self.live, self.peak
         return Usage(examples, *deepcopy(counts))
 

@@ -17,7 +17,6 @@ class Pass(NamedTuple):
     forward: bool
 
     def name(self) -> str:
-        """It in words, without its stage."""
         return f"{'forward' if self.forward else 'backward'} {self.microbatch}"
 
 
@@ -61,7 +60,6 @@ class TimedPass(NamedTuple):
 
 
 def needed(step: Pass, stages: int) -> list[Pass]:
-    """The passes whose results a pass needs."""
     if step.forward:
         return [step._replace(stage=step.stage - 1)] if step.stage else []
     after = [step._replace(stage=step.stage + 1)] if step.stage + 1 < stages else []

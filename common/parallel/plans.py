@@ -80,10 +80,7 @@ class Plan(Net):
         return [slice(*bounds) for bounds in shard_bounds(examples, self.replicas)]
 
     def microbatches_of(self, examples: int) -> list[slice]:
-        """The examples of each microbatch: sizes differ by at most one, none is empty.
-
-        Of no examples, one microbatch without any.
-        """
+        """The examples of each microbatch; of no examples, one microbatch without any."""
         parts = max(1, min(self.microbatches, examples))
         return [slice(*bounds) for bounds in shard_bounds(examples, parts)]
 

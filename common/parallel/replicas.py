@@ -61,16 +61,12 @@ def same_everywhere(copies: Sequence[Weights], hosts: Communicator) -> Weights:
 
 
 def diverged(name: str, device: int) -> RunError:
-    """The error of a device whose copy of a tensor is not that of device 0."""
     message = f"{name} on device {device} differs from its copy on device 0"
     return RunError(message, tensor=name, device=device)
 
 
 def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
-    """The weights of all copies, and all devices' running statistics, as (k, channels).
-
-    Raises RunError as `same_everywhere`.
-    """
+    """Weights, and all devices' running statistics as (k, channels). Raises RunError if unlike."""
     weights = [{name: copy[name] for name in copy if trainable(name)} for copy in copies]
     names = [name for name in copies[0] if not trainable(name)]
     stacks = {name: np.stack([copy[name] for copy in copies]) for name in names}
@@ -93,10 +89,7 @@ def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Wei
 
 
 def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
-    """The whole tensors from each device's parts of them.
-
-    Raises RunError if two devices have other bits of the same part.
-    """
+    """The whole tensors from devices' parts. Raises RunError where copies of a part differ."""
     tensors: Weights = {}
     for name, layout in layouts.items():
         parts: dict[Part, Array] = {}

@@ -88,7 +88,6 @@ def read_tensors(path: Path, record: Record) -> Weights:
 
 
 def require_complete(path: Path, record: Record) -> None:
-    """Raises RunError unless the run is complete."""
     if record.status != "complete":
         failed = f"the run failed: {record.failure.message}" if record.failure else ""
         raise RunError(f"{failed or f'the run is {record.status}, not complete'} ({path})")

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -16,8 +15,6 @@ from common.report.plots import Line, Panel, plot
 from common.report.text import columns, conclusion, describe, not_run, rows, subtitle
 from common.terminal.text import printable
 
-TEMPLATES: Final = Path(__file__).parent / "templates"
-
 
 def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Suspect]) -> str:
     """The page as HTML; whatever comes from a file is escaped."""
@@ -25,7 +22,7 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Su
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

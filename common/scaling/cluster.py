@@ -51,7 +51,6 @@ def path(schedule: Schedule, entries: int) -> Path:
 
 
 def seconds(algorithm: str, k: int, entries: int, link: Link) -> float:
-    """The time of an allreduce of `entries` float32 numbers on k devices."""
     messages, moved, added = path(SCHEDULES[algorithm](k), entries)
     by_size = moved * link.per_byte + added * link.per_byte_added
     return messages * link.latency + ITEM * by_size

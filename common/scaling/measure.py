@@ -15,9 +15,6 @@ from common.parallel.schedules import SCHEDULES, Schedule, Transfer
 ROUNDS: Final = 3
 """The fewest rounds in which calls are timed."""
 
-QUARTILE: Final = 0.25
-"""The quantile of a call's times that counts: the least would favour short calls."""
-
 SENT: Final = 4
 """How often a trial sends the vector."""
 
@@ -62,17 +59,13 @@ class Laboratory:
     devices: Sequence[Any]
 
     def allreduce(self, name: str, vectors: Sequence[Any]) -> Call:
-        """The call that sums vectors, one of each device."""
         collectives = self.chapter.collectives
         if name not in SCHEDULES:
             return partial(collectives.native, vectors)
         return partial(collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
     def compare(self, entries: int, names: Iterable[str], budget: float) -> list[Compared]:
-        """Times allreduces of float32 vectors between all devices, and their parts.
-
-        The budget is in seconds; compiling comes on top.
-        """
+        """Times float32 allreduces between all devices, and their parts, in `budget` seconds."""
         k = len(self.devices)
         vectors = self.chapter.kernels.scatter(np.ones(k * entries, np.float32), self.devices)
         calls: dict[Hashable, Call] = {}
@@ -97,15 +90,12 @@ class Laboratory:
         end = time.perf_counter() + budget
         while len(rounds) <= ROUNDS or time.perf_counter() < end:  # the caches are cold first
             rounds.append([min(once(call), once(call)) for call in calls.values()])
-        times = np.quantile(rounds[1:], QUARTILE, axis=0).tolist()
+        times = np.quantile(rounds[1:], 0.25, axis=0).tolist()  # the least favours short calls
         return dict(zip(calls, times, strict=True))
 
 
 def trials(chunks: int) -> list[Schedule]:
-    """What two devices do with vectors that are cut into chunks.
-
-    They cut and join them; they also send one to and fro; they also add it.
-    """
+    """Two devices cut vectors into chunks and join them; also send them to and fro; also add."""
     ends = [(i % 2, 1 - i % 2) for i in range(SENT)]
     return [
         Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in pairs))

@@ -132,7 +132,6 @@ class Scenario(Flags):
         return bool(self.card or self.peak)
 
     def network(self) -> Net:
-        """The net."""
         make, sizes = NETS[self.net]
         return make(**{name: getattr(self, name) for name in sizes})
 
@@ -144,18 +143,15 @@ class Scenario(Flags):
         return " ".join([self.net, *words])
 
     def plan(self) -> Plan:
-        """How the net is split."""
         how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
         where = self.strategy, self.devices, self.replicas
         return strategies.split(self.network(), *where, **how)
 
     def refusal(self) -> str:
-        """Why there is no such plan; empty if there is one."""
         net = self.network()
         return strategies.refusal(net, self.strategy, self.devices, self.replicas)
 
     def usage(self) -> Usage:
-        """The traffic and the peak memory of a step."""
         return self.plan().usage(self.examples, *self.sizes())
 
     def sizes(self) -> tuple[int, int]:
@@ -164,7 +160,6 @@ class Scenario(Flags):
         return item, master + OPTIMIZERS[self.optimizer] * state
 
     def seconds(self) -> Seconds:
-        """The time of a step on the hardware."""
         plan, peak = self.plan(), self.peak or CARDS[str(self.card)][self.precision]
         links = link(self.link), link(self.between)
         cluster = Cluster(self.peak_share * peak, peak, *links, self.node)

@@ -51,7 +51,6 @@ class Degrees(NamedTuple):
 
 
 def degrees(plan: Plan) -> Degrees:
-    """The degrees of a plan."""
     zero = int(plan.strategy[-1]) if plan.sharded else 0
     names = "tensor", "pipeline", f"zero{zero}"
     t, p, shards = (plan.devices if plan.strategy == name else 1 for name in names)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -41,6 +40,9 @@ ITEMSIZE: Final = {"float32": 4, "float64": 8}
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
 
+# Each takes longer to make than a record takes to read.
+VALIDATORS: Final = {name: TypeAdapter[Any](spec.options) for name, spec in SPECS.items()}
+
 
 class Config(BaseModel):
     """The configuration of a run; exactly one of `epochs` and `steps` is set."""
@@ -75,8 +77,7 @@ class Config(BaseModel):
             return value
         if (chapter := info.data.get("chapter")) not in SPECS:
             raise ValueError(f"the chapter {chapter} is not known here")
-        kind: Any = SPECS[chapter].options
-        found: Options = _validator(kind).validate_python(value)
+        found: Options = VALIDATORS[chapter].validate_python(value)
         return found
 
     @model_validator(mode="after")
@@ -158,7 +159,6 @@ class Config(BaseModel):
         return trained if self.options.momentum else {}
 
     def usage(self, examples: int) -> Usage | None:
-        """Traffic and memory of a step on so many examples, if the chapter counts them."""
         if self.options.native:
             return None
         return self.options.usage(self.devices, examples, ITEMSIZE[self.dtype])
@@ -195,9 +195,3 @@ def _refusal(error: ValidationError) -> str:
         return str(context["error"])
     flag = str(first["loc"][-1]).replace("_", "-")
     return f"--{flag} {first['input']}: {first['msg']}"
-
-
-@cache
-def _validator(kind: Any) -> TypeAdapter[Any]:
-    """Cached, as it takes longer to make than a record takes to read."""
-    return TypeAdapter(kind)

@@ -25,10 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def status(program: str, work: Callable[[], int | None]) -> int:
-    """Does the work; the exit status, as above, and one line on standard error if it failed.
-
-    Work that is a whole command returns its own status.
-    """
+    """Does the work; the exit status, and one line on standard error if it failed."""
     open_streams()
     try:
         with interruptible():

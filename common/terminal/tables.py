@@ -9,8 +9,6 @@ from rich.text import Text
 Cell = tuple[str, bool | None]
 """A text, and whether it has passed; None: there was nothing to pass."""
 
-FIRST: Final = (0,)
-
 STYLES: Final = {True: "green", False: "red bold", None: "dim"}
 
 
@@ -20,7 +18,7 @@ def table(
     *,
     title: str | None = None,
     caption: str | None = None,
-    left: Collection[int] = FIRST,
+    left: Collection[int] = (0,),
 ) -> Table:
     """A table; the columns in `left`, counted from 0, hold words."""
     grid = Table(title=title, caption=caption, title_justify="left")
@@ -35,7 +33,7 @@ def table(
 
 
 def markdown(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = FIRST
+    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (0,)
 ) -> list[str]:
     rule = ["---" if number in left else "---:" for number in range(len(headings))]
     return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]

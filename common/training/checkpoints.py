@@ -73,10 +73,7 @@ class Checkpoint(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """Writes a run's checkpoints `every` so many steps.
-
-    `last` is the newest, or that it resumes from.
-    """
+    """Writes checkpoints `every` so many steps; `last` is the newest, or that it resumes from."""
 
     folder: Path
     every: int

@@ -8,10 +8,7 @@ from common.terminal.command import status
 
 
 def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int:
-    """Runs one chapter in one framework. Returns the exit status.
-
-    0 done, 1 failed, 2 wrong request, 130 interrupted, 143 terminated.
-    """
+    """Runs one chapter in one framework. Returns the exit status."""
     command, flags = parser(framework, chapter), sys.argv[1:] if argv is None else argv
 
     def work() -> None:

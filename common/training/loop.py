@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from common.records.trace import LAYERS_PROBE, PROBE, Trace
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.reporter import Bar, Reporter
-
-EVALUATION_BATCH: Final = 1000
-"""The number of examples in a batch of the test set."""
 
 
 @dataclass
@@ -66,10 +63,7 @@ class Training:
     started: float = 0.0
 
     def train(self, weights: Weights) -> Outcome:
-        """Trains from these weights.
-
-        Raises RunError if a loss is not finite or replicas diverge, StoppedError on a signal.
-        """
+        """Trains from these weights. Raises RunError, or StoppedError on a signal."""
         outcome, tensors = self.outcome, self.outcome.tensors
         self.trainer = self.chapter.trainer(weights, self.devices, self.config.options)
         images = self.data.test_images[:PROBE]
@@ -197,7 +191,6 @@ class Training:
             checkpoints.write(tensors | self.trace.tensors)
 
     def _stop(self) -> None:
-        """Ends the run on a signal. Raises StoppedError."""
         done, steps = len(self.outcome.losses), self.config.number_of_steps()
         end = "kept no checkpoint"
         if done and self.checkpoints:
@@ -231,8 +224,8 @@ class Training:
     def _predictions(self) -> Array:
         """The classes (n,) of the test images, as bytes."""
         classes = []
-        for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
-            images = self.data.test_images[start : start + EVALUATION_BATCH]
+        for start in range(0, len(self.data.test_labels), 1000):
+            images = self.data.test_images[start : start + 1000]
             logits = self.trainer.predict(pixels(images, self.config.dtype))
             classes.append(logits.argmax(axis=1).astype(np.uint8))
         return np.concatenate(classes)

@@ -14,9 +14,6 @@ from common.records.record import Epoch
 from common.settings.config import Config
 from common.terminal.text import printable
 
-REDRAW = 0.5
-"""Seconds between two readings of the loss, each of which waits for the device."""
-
 
 class Reporter:
     """Prints notices, a line for each epoch and, on a terminal, a progress bar."""
@@ -65,7 +62,7 @@ class Bar:
         """Counts a queued step; its loss is read only now and then."""
         self.done += 1
         now = time.monotonic()
-        if self.show and now - self.drawn >= REDRAW:
+        if self.show and now - self.drawn >= 0.5:
             speed = (self.done - self.before) * self.batch_size / (now - self.started)
             self.show(self.done, float(loss), speed)
             self.drawn = now

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import import_backend, package, variables_blamed
@@ -25,15 +25,9 @@ from common.training.checkpoints import Files
 from common.training.job import Job
 from common.training.reporter import Reporter
 
-LAUNCHER_TIMEOUT: Final = 5
-"""Seconds for a launcher to end the other processes after the first."""
-
 
 def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
-    """Trains with the settings of all flags, and writes the record.
-
-    Checks the settings before it imports a framework. Raises RequestError or RunError.
-    """
+    """Trains, and writes the record. Raises RequestError or RunError."""
     framework, chapter = settings["framework"], settings["chapter"]
     here = launched(framework, settings)
     process, devices = here.process, settings["devices"]
@@ -122,7 +116,7 @@ def first_reports(process: Process) -> Iterator[None]:
     except RequestError as error:
         if process.rank:
             try:
-                time.sleep(LAUNCHER_TIMEOUT)
+                time.sleep(5)
             except Terminated:  # by the launcher
                 raise SystemExit(error.status) from None
         raise

@@ -17,7 +17,6 @@ class Pipeline(Plan):
 
     @classmethod
     def refusal(cls, net: Net, group: int) -> str:
-        """Refuses more devices than the net has units."""
         if group <= len(net.units):
             return ""
         stages = f"a pipeline of {group} devices needs as many stages"
