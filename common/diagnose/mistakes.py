@@ -108,6 +108,8 @@ def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
         wrong = [f"{part} {n:g} times" for part, n in counts.items() if n != 1]
         if wrong:
             return f"has {', '.join(wrong)}"
+    if not array.any():
+        return "is 0 everywhere"
     expected = np.sum(basis, axis=0)
     partly = np.where(array == 0, 0, expected)
     if not array.all() and distance(array, partly)[0] < ROUNDED:
@@ -226,9 +228,9 @@ def means_of_shards(shares: Array, counts: Mapping[str, int]) -> str:
         for divisor, word in ((k, "mean"), (1, "sum")):
             with np.errstate(divide="ignore"):
                 sizes = n / (divisor * shares)
-            whole = np.rint(sizes)
-            off = np.abs(sizes - whole).max()
-            if off < ROUNDED and abs((1 / whole).sum() - k) < ROUNDED:
+            whole, times = np.unique(np.rint(sizes), return_counts=True)
+            off = np.abs(sizes - np.rint(sizes)).max()
+            if off < ROUNDED and not (times % whole).any() and (times / whole).sum() == k:
                 what = numbered(k, counts) or "shards"
                 return f"the {word} of the means of {k} {what}, which differ in size"
     return ""

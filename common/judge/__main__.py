@@ -64,9 +64,9 @@ def run(flags: argparse.Namespace) -> int:
         if flags.kind not in FOR[name]:
             raise RequestError(f"--{name} means nothing for {flags.kind}")
     answer: list[Any] = [None, ""]
-    failed = "the code ended its process"
+    failed, seconds = "the code ended its process", min(flags.timeout, 1e6)
     try:
-        for answer in messages(work, flags.kind, flags.file, asked, seconds=flags.timeout):
+        for answer in messages(work, flags.kind, flags.file, asked, seconds=seconds):
             if answer[0] is not None:
                 break
     except TimeoutError:

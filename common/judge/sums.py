@@ -115,7 +115,7 @@ def _transfer(item: Any, k: int) -> Transfer:
     except (TypeError, ValueError):
         due = "(source, target, chunk, adds) is due"
         raise RequestError(f"a round has {item!r}, where {due}") from None
-    right = 0 <= source < k and 0 <= target < k and chunk >= 0
+    right = 0 <= source < k and 0 <= target < k and 0 <= chunk < 10_000
     require(right, f"a round has {item!r}, where a number is out of range", "places")
     return Transfer(source, target, range(chunk, chunk + 1), bool(adds))
 

@@ -64,6 +64,7 @@ STEPS: dict[str, Callable[[], Weights]] = {
     ),
     "the mean of the means of 3 devices or stages, which": lambda: weighing(means(3), RIGHT),
     "the mean of the means of 2 microbatches, which": lambda: weighing(means(2), RIGHT),
+    "the mean of the means of 4 shards, which": lambda: weighing(means(4), RIGHT),
     "of one of 3 devices or stages, example 8 and on": lambda: weighing(np.arange(N) < 8, RIGHT),
     "without the examples 4 and 7": lambda: weighing(~np.isin(np.arange(N), (4, 7)), RIGHT),
     "examples count 1 or 2 times": lambda: weighing(1 + (np.arange(N) == 4), RIGHT),

@@ -50,6 +50,7 @@ SCHEDULES = {
     inwards = [(i, 0, 0, True) for i in range(1, k)]
     return [inwards, [(0, i, 0, adds) for i in range(1, k) for adds in (True, False)]]
     """: "at 2 devices: a round stores a chunk that it adds to",
+    "return [[(0, 0, 10**9, True)]]": "a round has (0, 0, 1000000000, True), where a number",
     TEXTS["schedule"]["protocol"].partition("k):")[2]: "receives 7 arrays (least: 1.75)",
 }
 
@@ -87,6 +88,7 @@ SPLITS = {
     ("devices.allreduce([x @ w for x, w in zip(Xs, W)])[0]", "Xs[0] @ W[0]"): "Y has the part of "
     "device 1 0 times",
     ("dY.sum(0)", "k * dY.sum(0)"): "db has the gradient 2 times",
+    ("dY.sum(0)", "0 * b"): "db is 0 everywhere",
     ("dX = [dY @ w.T for w in W]", 'dX = [dY @ params["weight"].T / k] * k'): "dX on device 0 is "
     "only a part",
     ("np.concatenate([x.T @ dY for x in Xs])", "[x.T @ dY for x in Xs][:1]"): "dW has shape (3, 6)",
