@@ -123,8 +123,8 @@ def with_zero1(update: Callable[..., None]) -> Callable[..., Any]:
             copies = [values.ravel().copy() for _ in shards]
             parts = [share * grad[name].ravel() for share, grad in zip(shares, grads, strict=True)]
             kept = velocities.setdefault(name, numpy.array_split(0 * copies[0], 3))
-            update(copies, parts, kept, 1.0, 0.9)
-            velocity = values - numpy.mean(copies, axis=0).reshape(values.shape)
+            update(copies, parts, kept, 0.5, 0.9)
+            velocity = (values - numpy.mean(copies, axis=0).reshape(values.shape)) / 0.5
             total[name] = velocity - 0.9 * last.get(name, 0)
             last[name] = velocity
         return numpy.dot(shares, losses), total

@@ -140,6 +140,7 @@ def test_a_wrong_update_of_zero_is_named() -> None:
         ("momentum * velocities[device] + grad", "grad", "has -0.9 times the last update added"),
         ("sum(local[entries] for local in grads)", "grads[device][entries]", "conv1.bias is wrong"),
         ("for copy in params", "for copy in params[:1]", "is the right one ÷ 3"),
+        ("lr * velocities", "velocities", "is the right one × 2"),
     ):
         reader = write_it.Training(write_it.with_zero1(mended(write_it.zero1_update, old, new)))
         assert text in judge("step", reader).text.splitlines()[0]
