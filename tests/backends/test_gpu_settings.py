@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from started import python
 
 from common.backends import loading
 from common.backends.devices import DeviceRequest
 
-ROOT = Path(__file__).parents[2]
 
-
-def test_gpus_that_are_not_there_are_an_error(
-    framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+def test_gpus_that_are_not_there_are_an_error(framework: str, tmp_path: Path) -> None:
     flags = ["--device-kind=gpu", "--dataset=synthetic", "--quiet", f"--out={tmp_path}"]
-    command = [sys.executable, "-m", f"frameworks.{framework}.scratch", *flags]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = python("-m", f"frameworks.{framework}.scratch", *flags, CUDA_VISIBLE_DEVICES="-1")
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     line = r"python -m .*: error: .* sees no GPU here: .*--device-kind cpu does without\n"
     assert re.fullmatch(line, done.stderr), done.stderr

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.base.control import LIMIT, SAID, Failure, Group, failure_by, raise_failure, start_member
-from common.base.errors import RunError, StoppedError, UnforeseenError
+from common.base.control import LIMIT, SAID, Failure, Group, failure_by, start_member
+from common.base.errors import RunError, UnforeseenError
 from common.base.signals import Stop
 
 
@@ -46,16 +46,6 @@ def test_how_a_process_ends_is_known(
     error = failure and failure.error()
     assert (error and type(error)) is kind
     assert str(error or "").startswith(message)
-
-
-def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> None:
-    stop = Stop()
-    stop.number = signal.SIGINT
-    with pytest.raises(RunError, match="a cause"):
-        raise_failure(failure_by(RunError("a cause")), stop)
-    with pytest.raises(StoppedError) as caught:
-        raise_failure(failure_by(StoppedError(step=3)), stop)
-    assert (caught.value.status, caught.value.step) == (130, 3)
 
 
 @pytest.mark.parametrize("each", [0.1, 1.05])

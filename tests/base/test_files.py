@@ -35,15 +35,6 @@ def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_others_may_read_what_the_umask_allows(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_text(tmp_path / "file", "new")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
-
-
 REFUSED: dict[str, Callable[[Path], object]] = {
     "it is a folder, not": Path.mkdir,
     "it is a pipe or a device, not": os.mkfifo,

@@ -1,15 +1,10 @@
 """MXNet's servers send weights and sums back as they are."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from started import SECONDS
+from started import python
 
-ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = """
 import os
 import sys
@@ -53,7 +48,6 @@ def test_no_weight_becomes_a_sum_and_sums_are_right_whatever_lies_in_memory(
 ) -> None:
     for filled in FILLED:
         script = SCRIPT.replace("DTYPE", "float64" if filled else "float32")
-        how: Any = {"cwd": ROOT, "env": os.environ | filled, "capture_output": True, "text": True}
-        ran = subprocess.run([sys.executable, "-c", script], check=False, timeout=SECONDS, **how)
+        ran = python("-c", script, **filled)
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout == "[]\n[]\n", filled  # names of wrong weights, and of wrong sums

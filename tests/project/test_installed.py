@@ -12,20 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from common.backends.frameworks import FRAMEWORKS
 from sessions.pins import PINS, versions, wanted
 
 ROOT = Path(__file__).parents[2]
-CUDA = ("tensorflow-cuda", "jax-cuda", "mxnet-cuda")
-TOGETHER = [
-    *((name, "notebooks") for name in (*FRAMEWORKS, *CUDA, "torch")),
-    *((name, name.removesuffix("-cuda")) for name in CUDA),
-    *(("bench-jax", name) for name in ("jax", "jax-cuda")),
-    *(("bench-pytorch", name) for name in ("pytorch", "torch")),
-    ("pytorch", "torch"),
-]
-"""The files that are installed into one environment, or one in place of the other."""
-
 PIN = re.compile(r"[a-z0-9-]+==\S+( ; [^\\\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n")
 MAY_PUBLISH = "\n    permissions:\n      pages: write\n      id-token: write\n"
 """What the job that publishes the site may do, and no other."""
@@ -45,12 +34,6 @@ def test_a_file_pins_what_the_project_asks_for_with_digests(name: str) -> None:
     if not re.search("cuda|torch$|bench-jax|d2l", name):  # what needs no GPU gets no CUDA
         cuda = re.compile("nvidia|cuda|triton|torch|.*-cu[0-9]")
         assert name == "torch-cpu" or not [*filter(cuda.match, versions(read(name)))]
-
-
-@pytest.mark.parametrize(("first", "second"), TOGETHER)
-def test_files_agree_that_are_installed_together(first: str, second: str) -> None:
-    a, b = versions(read(first)), versions(read(second))
-    assert {name: a[name] for name in a.keys() & b.keys() if a[name] != b[name]} == {}
 
 
 @pytest.mark.parametrize(

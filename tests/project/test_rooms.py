@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 
@@ -83,3 +84,17 @@ def test_strategies_by_hand_import_no_backend() -> None:
     for path in (ROOT / "frameworks" / "strategies").glob("*.py"):
         for _, module in imported(path, "frameworks"):
             assert module.split(".")[0] == "strategies", f"{path}: {module}"
+
+
+def test_no_framework_is_loaded(tmp_path: Path) -> None:
+    """Frameworks are empty packages here."""
+    for name in OTHERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    paths = [*(ROOT / "common").rglob("[!_]*.py"), *ROOT.glob("frameworks/*/__init__.py")]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    assert {"common.training.loop", "frameworks.jax.__init__"} <= {*modules}
+    loaded = f"assert not {{*{(*OTHERS,)}}} & {{*sys.modules}}"
+    lines = ["import sys", *(f"import {name}; {loaded}" for name in modules)]
+    done = python("-c", "\n".join(lines), folder=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (done.returncode, done.stderr) == (0, "")

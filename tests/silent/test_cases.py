@@ -6,6 +6,7 @@ import pytest
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
+from silent.report import report
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/silent.md").read_text(encoding="utf-8")
@@ -39,3 +40,18 @@ def test_the_page_has_what_a_case_prints(case: str, words: str) -> None:
 def test_the_page_has_every_case_once() -> None:
     named = [line.rpartition(".")[2] for line in PAGE.splitlines() if line.startswith("$ ")]
     assert sorted(named) == sorted(CASES)
+
+
+@pytest.mark.parametrize(
+    ("results", "remedies", "line"),
+    [
+        ({"fit": 3, "split": 2}, {"a loop": 2}, "split: this version gets it right"),
+        ({"fit": 3}, {"a loop": 1}, "instead: a loop: this version gets it wrong, too"),
+        ({"fit": 3}, {"a loop": float("nan")}, "instead: a loop: this version gets it wrong, too"),
+    ],
+)
+def test_a_mended_version_and_a_wrong_remedy_are_errors(
+    results: dict[str, float], remedies: dict[str, float], line: str
+) -> None:
+    with pytest.raises(SystemExit, match=f"^{line}; change docs/silent.md$"):
+        report("it 1.0", 2, results, remedies)

@@ -174,11 +174,6 @@ def changed(**changes: Any) -> Callable[[], object]:
             "numbers: initial weights 0 there, ",
         ),
         (changed(source_sha256="0"), ["--resume"], "numbers: code stale there, current here"),
-        (
-            Path,
-            ["--resume", "--device-kind=cpu", "--tf32"],
-            "--tf32 means nothing for CPU devices",
-        ),
         (Path, ["--resume-from=nowhere"], "checkpoint to resume from: nowhere.json cannot be read"),
         (
             Path,

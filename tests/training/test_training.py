@@ -17,7 +17,7 @@ from common.records.trace import PROBE
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.training.loop import Outcome, Training, accuracy
-from common.training.reporter import Reporter, introduction
+from common.training.reporter import Reporter
 
 
 def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
@@ -129,10 +129,3 @@ def test_a_preset_decides_what_no_flag_does(
     filled = Config.of(all_settings("jax", chapter, settings), 3, kind)
     found = (filled.preset, filled.batch_size, round(filled.lr, 9), filled.lr_decay)
     assert found == expected
-
-
-def test_auto_says_what_it_left_out() -> None:
-    config = Config.of(all_settings("jax", "concise", {}), 2, "cpu")
-    told = introduction(config, "auto", ["cpu:0", "cpu:1"])
-    assert "(auto: without a GPU the book's own, --preset book, takes hours)" in told
-    assert told.endswith(" on [cpu:0, cpu:1]")
