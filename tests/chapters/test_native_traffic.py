@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pytest
 from scratch_steps import batches, start
 from workers import Worker
 
@@ -37,12 +36,6 @@ def traffic(framework: str, trainer: Any, X: Array, y: Array) -> Sizes:
         "mxnet": monitored,
     }
     return +count[framework](trainer, X, y)
-
-
-def by_star(sizes: Sizes, devices: int) -> int:
-    """The bytes that all devices send if one adds and sends the sum, as plans count."""
-    times = {"send": 1, "all-reduce": 2 * (devices - 1)}
-    return sum(times.get(kind, devices - 1) * size for kind, size in sizes.items())
 
 
 GLOO: Final = {
@@ -195,28 +188,3 @@ def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None
     assert {name for name, cells in rows.items() if cells[column] == "none"} == (
         set(STRATEGIES) - counted.keys()
     )
-
-
-@pytest.mark.only("mxnet")
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_stage_is_on_its_device_and_sends_what_the_plan_says(
-    strategies: Any, all_devices: Sequence[Any], count: int
-) -> None:
-    devices = all_devices[1 : 1 + count]  # none of them is MXNet's default device
-    chosen: dict[str, Any] = {"schedule": "naive", "depth": 1, "microbatches": 4}
-    options = StrategiesOptions("pipeline", native=True, **chosen)
-    trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
-    X, y = batches(1, 11, "float64")[0]
-    trainer.train_batch(X, y, 0.1)
-    for held in (trainer.params, trainer.grads, trainer.momenta):
-        layers = [{name.split(".")[0] for name in tensors} for tensors in held]
-        assert layers == list(map(set, trainer.plan.stages))
-        for device, tensors in zip(devices, held, strict=True):
-            assert {tensor.ctx for tensor in tensors.values()} == {device}
-    assert sorted(size for _, size in trainer.executors) == [2, 3]
-    for executor in trainer.executors.values():
-        assert {tensor.ctx for tensor in executor.arg_arrays} == set(devices)
-        assert executor.outputs[0].ctx == devices[-1]
-    planned = options.usage(count, 11, 8).sent
-    sent = by_star(traffic("mxnet", trainer, X, y), count)
-    assert sent == sum(map(sum, planned.values()))
