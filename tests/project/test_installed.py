@@ -31,6 +31,10 @@ def test_a_file_pins_what_the_project_asks_for_with_digests(name: str) -> None:
     pinned = versions(read(name)) | versions(read("torch") if "pytorch" in name else "")
     for need in map(Requirement, wanted(name) if name in PINS else ()):
         assert pinned[canonicalize_name(need.name)] in need.specifier, need
+    on_cpus = versions(read(name.removesuffix("-cuda")))
+    assert {
+        each for each in on_cpus.keys() & pinned.keys() if on_cpus[each] != pinned[each]
+    } == set()
     if not re.search("cuda|torch$|bench-jax|d2l", name):  # what needs no GPU gets no CUDA
         cuda = re.compile("nvidia|cuda|triton|torch|.*-cu[0-9]")
         assert name == "torch-cpu" or not [*filter(cuda.match, versions(read(name)))]
