@@ -60,14 +60,9 @@ def parser() -> Parser:
     add("folder", type=path, metavar="DIR", help="where the records are")
     for flag, known in (("--frameworks", FRAMEWORKS), ("--chapters", CHAPTERS)):
         add(flag, nargs="+", choices=known, default=known, help="compare only these")
-    add(
-        "--suites",
-        nargs="*",
-        choices=SUITE_NAMES,
-        metavar="NAME",
-        help="compare only these suites, and require all their planned runs; with no NAME, require "
-        f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)",
-    )
+    suites = "compare only these suites, and require all their planned runs; with no NAME, require "
+    suites += f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)"
+    add("--suites", nargs="*", choices=SUITE_NAMES, metavar="NAME", help=suites)
     more = "expect the runs that `nox -s grid` adds, too"
     add("--more-devices", action="store_true", help=more)
     hosts = "of these suites, expect instead the runs over hosts, on at most N devices"
@@ -76,13 +71,9 @@ def parser() -> Parser:
     without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
     add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
-    add(
-        "--tolerance",
-        type=distance,
-        metavar="X",
-        help="for two files: how far apart arrays may be, relative to the second's largest entry "
-        "(default for records: the project's limits; for weights: one rounding, 1.2e-7 in float32)",
-    )
+    far = "for two files: how far apart arrays may be, relative to the second's largest entry "
+    far += "(default for records: the project's limits; for weights: one rounding, 1.2e-7 in "
+    add("--tolerance", type=distance, metavar="X", help=f"{far}float32)")
     return command
 
 

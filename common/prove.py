@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from common.backends.devices import ALONE, DeviceRequest
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
@@ -41,10 +41,7 @@ MOST: Final = 4
 
 @dataclass(frozen=True)
 class Setup:
-    """What a Python has of a framework: its own version, packages, and the GPUs that are seen.
-
-    `untested` says why the tests for GPUs cannot run.
-    """
+    """What a Python has of a framework; why tests for GPUs cannot run."""
 
     framework: str
     python: str
@@ -94,7 +91,7 @@ def probe(framework: str, python: str) -> Setup:
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Setup]:
-    """The frameworks to compare, each printed. Raises RequestError if a named one cannot run."""
+    """The frameworks to compare. All that are named have to run."""
     asked, setups = {*named, *pythons}, []
     for framework in [name for name in FRAMEWORKS if name in (asked or installed())]:
         try:
@@ -115,15 +112,14 @@ def count_gpus(gpus: int) -> str:
 
 
 def limit_gpus(setups: Sequence[Setup], asked: int | None, without: Sequence[str]) -> list[Setup]:
-    """The frameworks with their numbers of GPUs. Raises RequestError if one sees too few."""
+    """The number of GPUs of each. Raises RequestError for too few."""
     seen = {setup.framework: setup.gpus for setup in setups if setup.framework not in without}
     most = min([MOST, *filter(None, seen.values())]) if asked is None else asked
     for framework, gpus in seen.items():
         if gpus < (asked or 0):
-            raise RequestError(
-                f"{framework} sees {gpus} GPUs here, not {asked}: ask for fewer --gpus, or say "
-                f"--without-gpu {framework}; docs/gpu.md tells why that may be"
-            )
+            what = f"{framework} sees {gpus} GPUs here, not {asked}"
+            how = f"ask for fewer --gpus, or say --without-gpu {framework}"
+            raise RequestError(f"{what}: {how}; docs/gpu.md tells why that may be")
     return [replace(setup, gpus=min(most, seen.get(setup.framework, 0))) for setup in setups]
 
 
@@ -155,18 +151,12 @@ def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[li
 
 
 def passes(command: Sequence[str], log: IO[str]) -> bool:
-    """Whether a command ends well; what it prints is logged, of a grid a line a run is shown."""
+    """Whether a command ends well; all that it prints is logged."""
     print(command_line(command), flush=True)
     print(f"\n{command_line(command)}", file=log, flush=True)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
-    running = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0,
-    )
+    both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "process_group": 0}
+    running = subprocess.Popen(command, text=True, errors="replace", **both)
     try:
         for line in running.stdout or ():
             log.write(line)

@@ -22,8 +22,6 @@ from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.values import REPEATS, count, path
 
-DRAWS = 20_000  # permutations, if there are more
-
 
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError if one is wrong."""
@@ -42,7 +40,7 @@ def p_value(figures: Array) -> tuple[float, int]:
     """How often means are as far apart as those of `figures` (seeds, frameworks), or more.
 
     Also returns the number of permutations: all of the frameworks within each seed, or
-    `DRAWS` of them. Raises RequestError without SciPy.
+    20,000 of them. Raises RequestError without SciPy.
     """
     try:
         from scipy.stats import permutation_test
@@ -53,7 +51,7 @@ def p_value(figures: Array) -> tuple[float, int]:
         lambda *columns, axis: np.var([x.mean(axis=axis) for x in columns], axis=0),
         permutation_type="samples",
         alternative="greater",
-        n_resamples=DRAWS,
+        n_resamples=20_000,
         rng=np.random.default_rng(0),
     )
     return float(result.pvalue), len(result.null_distribution)

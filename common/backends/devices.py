@@ -49,15 +49,12 @@ class Process:
         """The process's share of its host's devices. Raises RequestError if they are uneven."""
         share, over = divmod(len(devices), self.local_count)
         if over or not share:
-            raise RequestError(
-                f"{len(devices)} devices cannot be shared by {self.local_count} processes: "
-                "ask for the same number for each process"
-            )
+            what = f"{len(devices)} devices cannot be shared by {self.local_count} processes"
+            raise RequestError(f"{what}: ask for the same number for each process")
         return list(devices[self.local_rank * share : (self.local_rank + 1) * share])
 
 
 ALONE: Final = Process()
-"""The only process of a run."""
 
 
 @dataclass(frozen=True)
@@ -84,29 +81,21 @@ class DeviceRequest:
         """What is asked for on each host of a run. Raises RequestError if that is uneven."""
         share, over = divmod(self.count or 0, process.count)
         if over:
-            raise RequestError(
-                f"{self.count} devices cannot be shared by {process.count} processes: --devices "
-                "counts those of all hosts, and each process has the same number"
-            )
+            what = f"{self.count} devices cannot be shared by {process.count} processes"
+            how = "--devices counts those of all hosts, and each process has the same number"
+            raise RequestError(f"{what}: {how}")
         return replace(self, count=share * process.local_count or None)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
-        """The kind, "cpu" or "gpu", and the number of devices, where there are so many GPUs.
-
-        Raises RequestError if there are fewer than asked for: never silently others.
-        """
+        """The kind and the number. Raises RequestError: never others."""
         if self.kind == "cpu" or (self.kind == "auto" and not gpus):
             return "cpu", self.count or 2
         if not gpus:
-            raise RequestError(
-                f"{framework} sees no GPU here: docs/gpu.md tells why that may be, "
-                "and --device-kind cpu does without"
-            )
+            why = "docs/gpu.md tells why that may be, and --device-kind cpu does without"
+            raise RequestError(f"{framework} sees no GPU here: {why}")
         if (self.count or gpus) > gpus:
-            raise RequestError(
-                f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}: "
-                "ask for fewer --devices or for --device-kind cpu"
-            )
+            what = f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}"
+            raise RequestError(f"{what}: ask for fewer --devices or for --device-kind cpu")
         return "gpu", self.count or gpus
 
 

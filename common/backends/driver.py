@@ -13,9 +13,6 @@ from common.terminal.text import gist, printable
 DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
-CARD: Final = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
-"""A line of its answer: version, card, compute capability if it is known."""
-
 
 @dataclass(frozen=True)
 class Card:
@@ -40,7 +37,7 @@ def count_cards(cards: Sequence[Card]) -> str:
 
 
 def find_driver(visible: str | None) -> Driver | str:
-    """The driver, or why none can be used; `visible` is CUDA_VISIBLE_DEVICES, which hides cards."""
+    """The driver, or why none can be used; CUDA shows `visible` cards."""
     if (command := shutil.which("nvidia-smi")) is None:
         return "there is no NVIDIA driver here"
     try:
@@ -50,7 +47,8 @@ def find_driver(visible: str | None) -> Driver | str:
     except subprocess.TimeoutExpired:
         answer = f"nothing within {DRIVER_TIMEOUT} s"
     # Beside a lost card it may list others, and still end with another status than 0.
-    rows = [match for line in answer.splitlines() if (match := CARD.fullmatch(line.strip()))]
+    row = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
+    rows = [match for line in answer.splitlines() if (match := row.fullmatch(line.strip()))]
     if not rows:
         return f"no GPU can be used, nvidia-smi says: {printable(gist(answer))}"
     cards = [

@@ -63,10 +63,8 @@ class Environment:
         if done.returncode:
             # Google's libraries say first when they say it, and where in their code.
             reason = re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr))
-            raise RequestError(
-                f"{framework} ends when it reads {as_text(fatal)} ({reason}): set it right, or "
-                "unset it"
-            )
+            what = f"{framework} ends when it reads {as_text(fatal)} ({reason})"
+            raise RequestError(f"{what}: set it right, or unset it")
 
 
 def matching(names: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ FREEZE: Final = 14
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
-    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone."""
+    """Starts work in a copy of this process, which has one thread."""
     process = Started(target=_work, args=(os.getpid(), work, arguments))
     begin(process)
     return process

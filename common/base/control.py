@@ -37,14 +37,8 @@ FROZEN_OR_GONE: Final = f"{FROZEN}, or its host is gone"
 UPLINK: Final = -1
 """In the place of a rank: the process to which this one tells of its group."""
 
-LONGEST: Final = 1 << 20
-"""Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
-
 CRASHES: Final = {signal.Signals[f"SIG{name}"] for name in ("ABRT", "BUS", "FPE", "ILL", "SEGV")}
 """The signals by which the system ends a process for what it has done itself."""
-
-ERRORS: Final = (RequestError, BusyError, RunError, UnforeseenError, StoppedError)
-"""The errors that processes tell each other of, by their names."""
 
 SAID, KILLED, STOPPED, REST = range(4)
 
@@ -65,7 +59,8 @@ class Failure(NamedTuple):
     details: str
 
     def error(self) -> RequestError | RunError:
-        (kind,) = (error for error in ERRORS if error.__name__ == self.kind)
+        kinds = RequestError, BusyError, RunError, UnforeseenError, StoppedError
+        (kind,) = (error for error in kinds if error.__name__ == self.kind)
         error = kind(self.message)
         vars(error).update(self.about)
         return error
@@ -119,7 +114,8 @@ class Channel:
     def receive(self) -> Message | None:
         """Waits for the next message; None if the other end is gone, or sends something else."""
         try:
-            message = json.loads(self.connection.recv_bytes(LONGEST))
+            # At most a megabyte: more than ours have, and no burden from a stranger.
+            message = json.loads(self.connection.recv_bytes(1 << 20))
         except (OSError, EOFError, ValueError, RecursionError):
             return None
         return message if isinstance(message, dict) else None

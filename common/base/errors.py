@@ -12,10 +12,7 @@ class BusyError(RequestError):
 
 
 class RunError(Exception):
-    """The run failed on its way; the message says why. Exit status 1.
-
-    As far as it is known: the `step`, counted from 1, the `tensor` and the number of the `device`.
-    """
+    """The run failed; where, as far as it is known. Exit status 1."""
 
     status = 1
 

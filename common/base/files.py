@@ -33,7 +33,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
-    """Removes what a killed `write_atomically` has left; no process may write any meanwhile."""
+    """Removes what a killed `write_atomically` has left of such names."""
     for path in folder.iterdir():
         match = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
         if match and files.fullmatch(match.group(1)):
@@ -41,7 +41,7 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
 
 
 def destination(path: Path) -> Path:
-    """Where the links of `path` lead. Raises OSError if no file can be written there."""
+    """Where the links of `path` lead: a file that can be written."""
     if path.exists():
         require_regular(path)
         if not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):  # root may write any
@@ -62,15 +62,14 @@ def require_regular(path: Path) -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Raises RequestError if no file can be written in `folder`; what writes first makes it."""
+    """Raises RequestError if no file can be written in `folder`."""
     try:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
-        raise RequestError(
-            f"cannot write to {folder}: {error.strerror}; choose another folder"
-        ) from None
+        what = f"cannot write to {folder}: {error.strerror}"
+        raise RequestError(f"{what}; choose another folder") from None
 
 
 def require_file(path: Path, flag: str, suffix: str = "") -> None:
@@ -80,9 +79,8 @@ def require_file(path: Path, flag: str, suffix: str = "") -> None:
     try:
         real = destination(path)
     except OSError as error:
-        raise RequestError(
-            f"{flag}: cannot write to {path}: {error.strerror}; choose another folder or file"
-        ) from None
+        what = f"{flag}: cannot write to {path}: {error.strerror}"
+        raise RequestError(f"{what}; choose another folder or file") from None
     require_writable(real.parent)
 
 

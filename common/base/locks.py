@@ -14,17 +14,16 @@ from common.base.errors import BusyError
 def held(folder: Path, name: str, timeout: float = 5) -> Iterator[None]:
     """Holds `name` in a folder, which is made, meanwhile.
 
-    Raises BusyError if another process holds it for longer than `timeout`, in seconds (what a run
-    has started ends within 5 once the run is gone), and OSError
-    if no file can be made there. Where the file system knows no locks, no process is kept out.
+    Raises BusyError if another process holds it for longer than `timeout` seconds (by then, what a
+    run has started ends once the run is gone), and OSError if no file can be made there. Where the
+    file system knows no locks, no process is kept out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, limit = folder / f".{name}.lock", time.monotonic() + timeout
     while (file := _open(path)) is None:
         if time.monotonic() > limit:
-            raise BusyError(
-                f"another run is writing {name} in {folder}: wait for it, or choose another folder"
-            )
+            what = f"another run is writing {name} in {folder}"
+            raise BusyError(f"{what}: wait for it, or choose another folder")
         time.sleep(0.1)
     try:
         yield

@@ -36,10 +36,7 @@ def now() -> str:
 
 @contextmanager
 def native_errors_held_back() -> Iterator[None]:
-    """Holds back what native code prints to standard error; prints it after all on an exception.
-
-    TensorFlow greets with a few lines while it is loaded, whatever its log level is.
-    """
+    """Holds back native code's greetings; an exception prints them."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as held:
         original = os.dup(2)
@@ -57,7 +54,7 @@ def native_errors_held_back() -> Iterator[None]:
 
 
 def processor() -> str:
-    """The processor's name and its vector instructions: with others, figures differ by half."""
+    """The processor's name, and its vector instructions."""
     source = Path("/proc/cpuinfo")  # only on Linux
     about = source.read_text(encoding="utf-8") if source.is_file() else ""
     model = re.search(r"^model name\s*:(.+)", about, re.MULTILINE)

@@ -35,9 +35,8 @@ def keep_memory() -> None:
 def wait_briefly() -> None:
     """Lets OpenMP's threads sleep that find no work for a moment, unless the environment decides.
 
-    By itself it looks 300,000 times, which takes 4 ms of a core. Beside other programs the thread
-    that they all wait for is kept from that core meanwhile, and a step of LeNet took a hundred
-    times as long. It is read once, when the runtime is loaded.
+    By itself it looks for 4 ms. Beside other programs, the thread that all wait for gets no core
+    meanwhile: a step of LeNet took a hundred times as long. OpenMP reads it when it is loaded.
     """
     if not any(name in os.environ for name in BY_USER):
         os.environ.update([SPIN_COUNT])

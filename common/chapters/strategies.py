@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.chapters.scratch import SCRATCH
@@ -85,15 +85,9 @@ class StrategiesOptions(Options):
         return lenet(self.depth)
 
     def plan(self, devices: int) -> Plan:
-        return strategies.split(
-            self.network(),
-            self.strategy,
-            devices,
-            self.replicas,
-            microbatches=self.microbatches,
-            schedule=self.schedule,
-            sizes=self.stages,
-        )
+        how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
+        where = self.strategy, devices, self.replicas
+        return strategies.split(self.network(), *where, sizes=self.stages, **how)
 
     def refusal(self, devices: int) -> str:
         net, group = self.network(), devices // self.replicas

@@ -52,10 +52,7 @@ class SuiteResult:
 
     @cached_property
     def recomputed(self) -> Mapping[str, Recomputed | None]:
-        """NumPy's steps, by the name of the run; in float32 also of those on one device.
-
-        What rounding decides otherwise is taken off both sides of a comparison.
-        """
+        """NumPy's steps by run, in float32 also of those on one device."""
         alone = [run for run in self.alone if run.record.config.dtype == "float32"]
         runs = {run.name: run for run in (*alone, *self.runs)}.values()
         whole = [run for run in runs if run.tolerances and not run.wrong_array[0]]

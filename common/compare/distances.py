@@ -67,10 +67,7 @@ def compare(
     prefix: str,
     scales: Mapping[str, float] | None = None,
 ) -> list[Distance]:
-    """The distance of every array whose name starts with `prefix`, in the net's order.
-
-    `scales` says of some arrays what their distance is relative to.
-    """
+    """The distance of each array `prefix...`, relative to `scales`."""
     distances = []
     for name in {**expected, **arrays}:
         if not name.startswith(prefix):

@@ -105,7 +105,7 @@ class Comparison(BaseModel):
 
 
 class Verdict(BaseModel):
-    """On a folder: `not_run`, suites that only the grid runs; `ignored`, records of no suite."""
+    """On a folder, where records of no suite are `ignored`."""
 
     passed: bool
     created: str

@@ -1,7 +1,5 @@
 """Steps that a run recorded, recomputed in NumPy and float64 from the run's own weights.
 
-So each step may be off by the rounding error of one step only, late in training too.
-
 A gradient shows in how far a step moved each weight. Weights are rounded when they are stored: the
 smaller the rate, the more of the gradient is lost. And rounding decides ReLU units whose input is
 next to zero: these are units in doubt.
@@ -78,7 +76,7 @@ def begin(run: Run) -> tuple[Array, numpy_nets.Step]:
 
 
 def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> Recomputed | None:
-    """Recomputes the recorded steps of a run; None if there are none. `begun`: see `begin`."""
+    """Recomputes the recorded steps of a run; None if there are none."""
     numbers = traced_steps(run.record.config)
     if not numbers:
         return None

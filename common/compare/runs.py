@@ -124,10 +124,8 @@ class Run:
 
 
 def final_accuracy(record: Record) -> float:
-    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
-
-    A single epoch's swings by six points for rounding alone.
-    """
+    """The last epoch's accuracy; at a constant rate, the mean of the later half's, of 3 at most."""
+    # A single epoch's swings by six points for rounding alone.
     settled = record.config.lr_decay == "linear"
     last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
     return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last

@@ -62,10 +62,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A framework whose runs of a chapter failed; the most telling divergence is first.
-
-    `decided` is false where no majority of the runs agrees on something else.
-    """
+    """A framework whose runs failed; `decided`: most others agree."""
 
     framework: str
     chapter: str

@@ -29,7 +29,6 @@ KINDS: Final[dict[str, Style]] = {
     "momentum": ("cell", 0.3),
     "activations": ("data-cell", 0.6),
 }
-"""The kinds of memory."""
 
 PASSES: Final[dict[str, Style]] = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
 

@@ -1,7 +1,4 @@
-"""The colours of pictures, on light pages and on dark ones, as a style sheet.
-
-Colours are custom properties: the reader's system chooses, or a page.
-"""
+"""The colours of pictures: the reader's system chooses, or a page."""
 
 from typing import Final
 

@@ -1,7 +1,6 @@
 """Which launcher has started this process, and as which of how many.
 
-`LAUNCHERS` has the variables of each of them. They are read strictly, or refused in a line. Which
-of a host's processes this is, the processes find out when they meet.
+Which of a host's processes this is, the processes find out when they meet.
 """
 
 import json
@@ -25,10 +24,6 @@ BY_HAND: Final = "by hand"
 
 PORTS: Final = range(61000, 65536)
 """Ports that Linux gives to no process that does not ask for one: 60999 is the last it gives."""
-
-APART: Final = 101
-"""Between the ports of a job of Slurm and those of the next one: more steps than run at once. It
-has no divisor with the number of ports in common, so every port is used."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +66,9 @@ class Launcher(NamedTuple):
     def process(self, environ: Environ) -> Process:
         rank, count = self.ranks(environ)
         if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
-            raise wrong(
-                f"{self.name} says rank {rank[:60]!r} of {count[:60]!r}, which is no process: "
-                "ranks begin at 0 and end below the number of processes, set both right"
-            )
+            what = f"{self.name} says rank {rank[:60]!r} of {count[:60]!r}, which is no process"
+            why = "ranks begin at 0 and end below the number of processes"
+            raise wrong(f"{what}: {why}, set both right")
         return Process(int(rank), int(count))
 
     def coordinator(self, environ: Environ) -> Address:
@@ -114,7 +108,8 @@ def first_node(environ: Mapping[str, str]) -> Sequence[str]:
     if not first:
         raise wrong(f"SLURM_STEP_NODELIST {nodes[:60]!r} does not name the first node: use srun")
     host = re.sub(r"\[([0-9]+)[0-9,-]*\]", r"\1", first[1])
-    return host, str(free_port(int(job) * APART + int(environ["SLURM_STEP_ID"])))
+    # Fewer steps of a job run at once. It has no divisor in common with the number of ports.
+    return host, str(free_port(101 * int(job) + int(environ["SLURM_STEP_ID"])))
 
 
 def free_port(number: int) -> int:
@@ -156,10 +151,8 @@ def wrong(message: str) -> RequestError:
 def address_of(value: str, source: str, error: Callable[[str], RequestError]) -> Address:
     match = re.fullmatch(r"([A-Za-z0-9_.-]+):([0-9]{1,5})", value)
     if not match or not 1 <= int(match[2]) <= 65535:
-        raise error(
-            f"{source} {value[:60]!r} is not HOST:PORT: give a name or an IPv4 address, and a "
-            "port from 1 to 65535"
-        )
+        what = f"{source} {value[:60]!r} is not HOST:PORT"
+        raise error(f"{what}: give a name or an IPv4 address, and a port from 1 to 65535")
     return match[1], int(match[2])
 
 
@@ -174,17 +167,14 @@ def launched(
         known = {name: value for name, value in environ.items() if value}
         this = Launched() if launcher == "none" else _from(framework, Environ(known), where)
         if where and this.coordinator != where:
-            raise RequestError(
-                "--coordinator needs --hosts and --host-rank, unless Slurm or Open MPI alone "
-                "starts the processes: give all three, or leave it out"
-            )
+            unless = "unless Slurm or Open MPI alone starts the processes"
+            needed = f"--coordinator needs --hosts and --host-rank, {unless}"
+            raise RequestError(f"{needed}: give all three, or leave it out")
     elif where is None or hosts is None or rank is None:
         raise RequestError("--coordinator, --hosts and --host-rank go together: give all three")
     elif not 0 <= rank < hosts:
-        raise RequestError(
-            f"--host-rank {rank} is too large for --hosts {hosts}: the first host is 0, the last "
-            f"one is {hosts - 1}"
-        )
+        what = f"--host-rank {rank} is too large for --hosts {hosts}"
+        raise RequestError(f"{what}: the first host is 0, the last one is {hosts - 1}")
     else:
         this = Launched(BY_HAND, Process(rank, hosts), where)
     return this if this.process.count > 1 else Launched()
@@ -197,10 +187,9 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
     if not started:
         return Launched()
     if not known:  # each process would be alone
-        raise wrong(
-            f"{started[0].sign(environ)} is set, which {framework} does not read: start it with "
-            "Slurm, Open MPI, or --coordinator, --hosts and --host-rank"
-        )
+        what = f"{started[0].sign(environ)} is set, which {framework} does not read"
+        how = "start it with Slurm, Open MPI, or --coordinator, --hosts and --host-rank"
+        raise wrong(f"{what}: {how}")
     inner, *outer = known
     process = inner.process(environ)
     for launcher in outer if inner.name != "torchrun" else ():

@@ -1,7 +1,6 @@
 """Every process that a launcher has started: it meets the others, and has a child do the work.
 
-So it hears that another one is lost, whatever a framework waits for, and ends its child then. All
-hear of each other through the first one, by TCP.
+So it hears by TCP that another one is lost, whatever a framework waits for, and ends its child.
 """
 
 import os
@@ -74,13 +73,11 @@ class Meeting:
         try:
             return socket.create_server(("", port))
         except OSError as error:
-            raise RequestError(
-                f"processes cannot connect at port {port} of this host ({error.strerror}): "
-                "name another one in --coordinator"
-            ) from None
+            what = f"processes cannot connect at port {port} of this host ({error.strerror})"
+            raise RequestError(f"{what}: name another one in --coordinator") from None
 
     def reach(self, stop: Stop) -> Channel:
-        """A channel to the first process. Raises RunError, RequestError or StoppedError."""
+        """A channel to the first process, which has let this one in."""
         host, port = self.here.coordinator
         limit = time.monotonic() + self.limit
         while not stop.asked:
@@ -92,11 +89,10 @@ class Meeting:
                     raise OSError("no process of a run answers")
             except OSError as error:
                 if time.monotonic() > limit:
-                    raise RunError(
-                        f"{name_of(self.here.process.rank, socket.gethostname())} cannot reach "
-                        f"the first process at {host}:{port} ({error.strerror or error}) within "
-                        f"{self.limit:g} seconds: start it{self.asked_by}"
-                    ) from None
+                    name = name_of(self.here.process.rank, socket.gethostname())
+                    first = f"the first process at {host}:{port} ({error.strerror or error})"
+                    late = f"{name} cannot reach {first} within {self.limit:g} seconds"
+                    raise RunError(f"{late}: start it{self.asked_by}") from None
                 time.sleep(0.2)
             else:
                 if refusal := answer.get("ended"):
@@ -106,7 +102,7 @@ class Meeting:
 
 
 def with_others(meeting: Meeting, work: Work) -> None:
-    """Does the work as one of several processes. Raises RunError, RequestError or StoppedError."""
+    """Does the work as one of several processes."""
     process = meeting.here.process
     with stoppable() as stop:
         listener = None if process.rank else meeting.listener()
@@ -153,21 +149,16 @@ def name_of(rank: int, host: str) -> str:
 
 
 def require_reach(process: Process) -> None:
-    """Tries to reach each other host at a port that the system chooses. All call it.
-
-    Frameworks connect at such ports, and behind a firewall would wait for minutes without a word.
-    Raises RunError that names the host that cannot be reached.
-    """
+    """Tries a port of each host: frameworks would wait for minutes."""
     if len(set(process.hosts)) == 1:
         return
     address = process.addresses[process.rank]
     try:
         server = socket.create_server((address, 0), backlog=process.count)
     except OSError as error:
-        raise RunError(
-            f"others see this host at {address}, which is not its own ({error.strerror}): "
-            "give in --coordinator an address of the network that the hosts share"
-        ) from None
+        what = f"others see this host at {address}, which is not its own ({error.strerror})"
+        how = "give in --coordinator an address of the network that the hosts share"
+        raise RunError(f"{what}: {how}") from None
     with server:
         ports = process.gather(server.getsockname()[1])
         first_on = {host: process.hosts.index(host) for host in process.hosts}
@@ -178,10 +169,9 @@ def require_reach(process: Process) -> None:
             try:
                 socket.create_connection(target, timeout=CONNECT_TIMEOUT).close()
             except OSError as error:
-                raise RunError(
-                    f"cannot reach {name_of(rank, host)} at {target[0]}, port {target[1]} "
-                    f"({error.strerror or error}): open all ports between the hosts"
-                ) from None
+                where = f"{name_of(rank, host)} at {target[0]}, port {target[1]}"
+                what = f"cannot reach {where} ({error.strerror or error})"
+                raise RunError(f"{what}: open all ports between the hosts") from None
         process.gather(None)  # until then, others may still try to reach this one
 
 

@@ -72,7 +72,7 @@ def judge(
     setting: Setting | None = None,
     hear: Callable[[str], object] = str,
 ) -> Judgement:
-    """Judges a function or an object; `hear` is told of each case before. Raises RequestError."""
+    """Judges a function or an object; `hear` gets each case before."""
     texts, case = TEXTS[kind], ""
     function = getattr(import_module(f"common.judge.{texts['module']}"), f"judge_{kind}")
     cases: Cases = function(candidate, setting or Setting())

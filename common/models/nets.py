@@ -37,7 +37,7 @@ EPSILON: Final = 1e-5
 
 
 def resnet18_shapes(width: int) -> Shapes:
-    """Names and shapes of ResNet-18's tensors; 11,175,818 parameters at the book's width, 64."""
+    """ResNet-18's tensors; at width 64, the book's, 11,175,818 parameters."""
     shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
     channels = width
     for stage in STAGES:

@@ -17,7 +17,6 @@ TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n 
     "BOOL": "?",
     "BF16": "<u2",
 }
-"""The file's types, and NumPy's."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:

@@ -1,4 +1,4 @@
-"""Compares two sets of arrays by name; says which is only transposed, reshaped or renamed."""
+"""Compares two sets of arrays by name, also if only transposed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

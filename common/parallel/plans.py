@@ -37,7 +37,6 @@ Layout = tuple[Part | None, ...]
 """The part of each device; None: it has nothing of the tensor."""
 
 Layouts = Mapping[str, Layout]
-"""The layout of each tensor."""
 
 _order = lru_cache(maxsize=1)(order)  # the same for each stage
 
@@ -80,7 +79,7 @@ class Plan(Net):
         return [slice(*bounds) for bounds in shard_bounds(examples, self.replicas)]
 
     def microbatches_of(self, examples: int) -> list[slice]:
-        """The examples of each microbatch; of no examples, one microbatch without any."""
+        """The examples of each microbatch; of none, one microbatch."""
         parts = max(1, min(self.microbatches, examples))
         return [slice(*bounds) for bounds in shard_bounds(examples, parts)]
 

@@ -23,10 +23,7 @@ class Strict(BaseModel):
 
 
 class Epoch(Strict):
-    """One epoch, counted from 1. Seconds are of training, without evaluation.
-
-    `minibatches_sha256` covers the images and labels of its minibatches, in order.
-    """
+    """One epoch, counted from 1; seconds are of training."""
 
     epoch: Count
     steps: Count

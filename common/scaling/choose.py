@@ -14,7 +14,6 @@ from common.scaling.steps import Seconds
 from common.terminal.values import MICROBATCHES
 
 SEARCHED: Final = ("strategy", "replicas", "microbatches", "schedule", "recompute")
-"""What is chosen."""
 
 Choice = tuple[Scenario, Seconds, int]
 """A plan, its time, and the bytes that its fullest device keeps."""

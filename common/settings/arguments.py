@@ -1,7 +1,7 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +77,10 @@ def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **abou
     group.add_argument(flag, **{"type": count(most), "metavar": "N", "help": text, **about})
 
 
+def _choice(group: ArgumentGroup, flag: str, choices: Sequence[str], text: str) -> None:
+    group.add_argument(flag, choices=choices, default="auto", help=f"{text} (%(default)s)")
+
+
 def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any) -> None:
     group.add_argument(flag, type=path, metavar=metavar, help=text, **about)
 
@@ -84,13 +88,9 @@ def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any
 def _add_devices(group: ArgumentGroup) -> None:
     text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
     _count(group, "--devices", text, DEVICES)
-    group.add_argument(
-        "--device-kind",
-        choices=("auto", "cpu", "gpu"),
-        default="auto",
-        help="auto: GPUs if there are any, otherwise simulated CPU devices; "
-        "gpu: an error if there are none (%(default)s)",
-    )
+    text = "auto: GPUs if there are any, otherwise simulated CPU devices; "
+    text += "gpu: an error if there are none"
+    _choice(group, "--device-kind", ("auto", "cpu", "gpu"), text)
     text = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
     group.add_argument("--tf32", action="store_true", help=text)
     text = "GPUs give the same bits each time, and are slower"
@@ -102,19 +102,12 @@ def _add_devices(group: ArgumentGroup) -> None:
 def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
     presets = "; ".join(_described(spec, name) for name in spec.presets)
     auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
-    group.add_argument(
-        "--preset",
-        choices=("auto", *spec.presets),
-        default="auto",
-        help=f"{presets}; auto: {auto}. Other flags override it (%(default)s)",
-    )
+    text = f"{presets}; auto: {auto}. Other flags override it"
+    _choice(group, "--preset", ("auto", *spec.presets), text)
     _count(group, "--batch-size", "examples in the global minibatch")
     group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
-    group.add_argument(
-        "--lr-decay",
-        choices=("none", "linear"),
-        help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
-    )
+    text = "linear: the rate falls to 0 over the run (the preset's; with --steps: none)"
+    group.add_argument("--lr-decay", choices=("none", "linear"), help=text)
     length = group.add_mutually_exclusive_group()
     _count(length, "--epochs", "passes over the data", STEPS)
     _count(length, "--steps", "exactly N minibatches, in place of epochs", STEPS)
@@ -137,12 +130,8 @@ def _described(spec: ChapterSpec, name: str) -> str:
 
 
 def _add_data(group: ArgumentGroup) -> None:
-    group.add_argument(
-        "--dataset",
-        choices=("auto", "fashion-mnist", "synthetic"),
-        default="auto",
-        help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
-    )
+    text = "auto: fashion-mnist if it can be had, otherwise synthetic, with a note"
+    _choice(group, "--dataset", ("auto", "fashion-mnist", "synthetic"), text)
     elsewhere = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
     text = f"where the four files of Fashion-MNIST are {elsewhere}"
     _path(group, "--data-dir", "DIR", text)
@@ -161,34 +150,19 @@ def _add_checkpoints(group: ArgumentGroup) -> None:
     _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
     text = "steps between two checkpoints (else one at the end of each epoch)"
     _count(group, "--checkpoint-every", text, STEPS)
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume from the newest checkpoint there, or start from the beginning if there is "
-        "none: on the same setup, it ends with the same bits as a run that was never stopped",
-    )
-    _path(
-        group,
-        "--resume-from",
-        "FILE",
-        "resume from this checkpoint, of any framework and any number of devices: "
-        "the numbers are the same except for rounding",
-    )
+    text = "resume from the newest checkpoint there, or start from the beginning if there is none: "
+    text += "on the same setup, it ends with the same bits as a run that was never stopped"
+    group.add_argument("--resume", action="store_true", help=text)
+    text = "resume from this checkpoint, of any framework and any number of devices: "
+    text += "the numbers are the same except for rounding"
+    _path(group, "--resume-from", "FILE", text)
 
 
 def _add_hosts(group: ArgumentGroup) -> None:
-    group.add_argument(
-        "--launcher",
-        choices=("auto", "none"),
-        default="auto",
-        help="auto: train together with the other processes that a launcher has started; "
-        "none: run alone (%(default)s)",
-    )
-    group.add_argument(
-        "--coordinator",
-        metavar="HOST:PORT",
-        help="by hand, the same on each host: where the first process listens",
-    )
+    text = "auto: train together with the other processes that a launcher has started; "
+    _choice(group, "--launcher", ("auto", "none"), f"{text}none: run alone")
+    text = "by hand, the same on each host: where the first process listens"
+    group.add_argument("--coordinator", metavar="HOST:PORT", help=text)
     _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
     text = "by hand: the number of this host, from 0"
     _count(group, "--host-rank", text, type=rank, metavar="R")

@@ -36,7 +36,6 @@ MEANS: Final = {
 """How and where a run computes, not what; initial weights are compared by digest."""
 
 ITEMSIZE: Final = {"float32": 4, "float64": 8}
-"""The bytes of a number."""
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
 
@@ -91,10 +90,8 @@ class Config(BaseModel):
             raise ValueError(f"--native --strategy {strategy}: {reason}")
         if (parts := self.options.parts(self.devices)) > self.batch_size:
             who = "devices" if parts == self.devices else "parts of a step"
-            raise ValueError(
-                f"{parts} {who} cannot share a minibatch of {self.batch_size}: "
-                "ask for fewer --devices or a larger --batch-size"
-            )
+            what = f"{parts} {who} cannot share a minibatch of {self.batch_size}"
+            raise ValueError(f"{what}: ask for fewer --devices or a larger --batch-size")
         return self
 
     @classmethod

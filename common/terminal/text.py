@@ -26,10 +26,7 @@ def _visible(character: str) -> str:
 
 
 def gist(text: str) -> str:
-    """The first line of an error's text, or the last one if the first announces it.
-
-    Of a program that ends by an exception of C++, it is what the exception says.
-    """
+    """The line of an error's text that says most; of C++, its `what()`."""
     lines = text.strip().splitlines() or ["no reason given"]
     said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
     return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()

@@ -73,7 +73,7 @@ class Checkpoint(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """Writes checkpoints `every` so many steps; `last` is the newest, or that it resumes from."""
+    """Writes checkpoints `every` so many steps; `last` is the newest."""
 
     folder: Path
     every: int
@@ -123,10 +123,8 @@ def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpo
     folder = files.checkpoint_dir
     paths = checkpoints_in(folder, record.name()) if folder else []
     if paths and not files.resume:
-        raise RequestError(
-            f"{paths[0]} is there already: --resume continues from it; to start over, "
-            "remove it or choose another --checkpoint-dir"
-        )
+        how = "to start over, remove it or choose another --checkpoint-dir"
+        raise RequestError(f"{paths[0]} is there already: --resume continues from it; {how}")
     if not paths and files.resume_from:
         paths = [files.resume_from.with_suffix(".json")]
     damaged = []
@@ -139,10 +137,8 @@ def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpo
         for line in damaged:
             report.notice(line)
         for difference in _differences(_numbers(checkpoint.record), _numbers(record)):
-            raise RequestError(
-                f"{path} comes from a run that computes other numbers: {difference}; "
-                "set it as it was, or start over"
-            )
+            what = f"{path} comes from a run that computes other numbers: {difference}"
+            raise RequestError(f"{what}; set it as it was, or start over")
         return checkpoint
     if damaged:
         raise RequestError(f"there is no checkpoint to resume from: {'; '.join(damaged)}")
@@ -184,10 +180,8 @@ def require_alike(record: Record, found: Checkpoint | None, process: Process) ->
         for flags, value in start.items():
             if value != first[flags]:
                 where = f" on {process.hosts[rank]}" if process.hosts else ""
-                raise RequestError(
-                    f"process {rank}{where} has {value}, and the first one {first[flags]}: "
-                    f"all hosts need the same {flags}"
-                )
+                what = f"process {rank}{where} has {value}, and the first one {first[flags]}"
+                raise RequestError(f"{what}: all hosts need the same {flags}")
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:

@@ -35,10 +35,7 @@ from common.training.reporter import Reporter, closing_line, introduction
 
 @dataclass(frozen=True)
 class Job:
-    """A run, ready to start, as plain data that can be sent to another process.
-
-    `settings` has all flags, `environment` the variables that may change rounding.
-    """
+    """A run, ready to start, as plain data."""
 
     settings: Mapping[str, Any]
     files: Files

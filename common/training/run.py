@@ -107,10 +107,7 @@ def alike(job: Job) -> dict[str, str]:
 
 @contextmanager
 def first_reports(process: Process) -> Iterator[None]:
-    """Lets only the first process report an error that all raise.
-
-    The others wait for a launcher to end them; one that is not ended has another error.
-    """
+    """Lets only the first process report an error that all raise."""
     try:
         yield
     except RequestError as error:
