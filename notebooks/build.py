@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from common.base.files import write_text
 from common.terminal.command import Parser, status
@@ -29,11 +28,7 @@ REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- -
 
 def all_built() -> list[tuple[Path, files.Notebook]]:
     """All notebooks, made from text and listings, with their paths."""
-    return [
-        (files.path_of(name, of), files.notebook(name, of))
-        for framework in (*FRAMEWORKS, None)
-        for name, of in files.all_notebooks(framework)
-    ]
+    return [(files.path_of(*pair), files.notebook(*pair)) for pair in files.NOTEBOOKS]
 
 
 def build() -> None:

@@ -15,7 +15,6 @@ from typing import Final
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-from rich.console import Console
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -49,8 +48,7 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
     )
     problem = ""
     try:
-        with Console(stderr=True, highlight=False).status(f"{title}: {name}"):
-            client.execute()
+        client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         problem = str(error)
     if problem := files.failure(nb) or problem:
@@ -76,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> None:
         require_writable(flags.out)
-        notebooks = files.all_notebooks(None if flags.framework == SHARED else flags.framework)
+        notebooks = [pair for pair in files.NOTEBOOKS if flags.framework in pair]
         chosen = [(name, of) for name, of in notebooks if flags.chapter in (None, name)]
         if not chosen:
             raise RequestError(f"{flags.framework} has no chapter {flags.chapter}")

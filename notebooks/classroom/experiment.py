@@ -7,40 +7,24 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.chapters.chapters import SPECS, SUITES
+from common.chapters.chapters import SUITES
+from common.chapters.suites import Suite
 from common.compare.runs import Run
 from common.pairs.runs import read_run
-from common.records.record import record_name
 from common.settings.arguments import as_flags
 from notebooks.text.sources import ROOT
 
 AT_ONCE: Final = 2
 """Runs at the same time."""
 
-RUN_TIMEOUT: Final = 300.0
-"""Seconds that a run may take."""
-
-SLOW: Final = ("tensorflow", "jax")
-"""The slowest frameworks start first, so that no core is idle at the end."""
-
 Runs = dict[str, Run]
 """By framework."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """The command of a run: `arguments` follow the interpreter."""
-
-    framework: str
-    python: Path
-    arguments: Sequence[str]
 
 
 def interpreters(root: Path = ROOT) -> dict[str, Path]:
@@ -63,76 +47,55 @@ def interpreters(root: Path = ROOT) -> dict[str, Path]:
     return pythons
 
 
-def short_runs(results: Path, chapter: str, suite: str, *flags: str) -> Runs:
+def suite_of(chapter: str, name: str) -> Suite:
+    """The suite of this name."""
+    return next(suite for suite in SUITES if (suite.chapter, suite.name) == (chapter, name))
+
+
+def command(
+    python: Path, module: Sequence[str], suite: Suite, results: Path, flags: Sequence[str]
+) -> list[str]:
+    """The command of a suite's run on one device, with its record below `results`."""
+    settings = as_flags(suite.given(1, results.resolve()))
+    return [str(python), "-m", *module, *settings, "--quiet", *flags]
+
+
+def short_runs(results: Path, chapter: str, name: str, *flags: str) -> Runs:
     """Runs a suite of plain `nox` on one device in every framework, two runs at a time.
 
     The records go below `results`. Raises RequestError or RunError if a run fails.
     """
-    pythons = interpreters()
-    commands = [
-        command(name, pythons[name], chapter, [*suite_flags(results, chapter, suite), *flags])
-        for name in sorted(pythons, key=lambda name: name not in SLOW)
-    ]
-    run_all(commands)
-    return read_runs(results / folder_of(chapter, suite), chapter, pythons)
+    suite, pythons = suite_of(chapter, name), interpreters()
+    modules = [[f"frameworks.{framework}.{chapter}"] for framework in pythons]
+    pairs = zip(pythons.values(), modules, strict=True)
+    run_all(pythons, [command(*pair, suite, results, flags) for pair in pairs])
+    folder = results / suite.folder
+    return {name: read_run(folder / f"{name}-{chapter}-1dev.json") for name in pythons}
 
 
-def folder_of(chapter: str, suite: str) -> str:
-    """Where the records of a suite go."""
-    return next(known.folder for known in SUITES if (known.chapter, known.name) == (chapter, suite))
-
-
-def suite_flags(results: Path, chapter: str, suite: str) -> list[str]:
-    """The flags of a suite on one device, its record going below `results`."""
-    planned = next(known for known in SUITES if (known.chapter, known.name) == (chapter, suite))
-    return as_flags(planned.given(1, results.resolve()))
-
-
-def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) -> Command:
-    """The command of a chapter in a framework."""
-    return Command(framework, python, ["-m", f"frameworks.{framework}.{chapter}", *flags])
-
-
-def read_runs(folder: Path, chapter: str, frameworks: Iterable[str], devices: int = 1) -> Runs:
-    """The run of each framework in a folder, in the project's order."""
-    return {
-        name: read_run(folder / record_name(name, chapter, devices, SPECS[chapter].way({})))
-        for name in FRAMEWORKS
-        if name in set(frameworks)
-    }
-
-
-def run_all(commands: Sequence[Command]) -> None:
-    """Runs all, some at a time, and prints a line as each ends. Raises RunError if one fails."""
+def run_all(names: Iterable[str], commands: Sequence[Sequence[str]]) -> None:
+    """Runs all, some at a time, and prints a line for each. Raises RunError if one fails."""
     begun = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        try:
-            for future in as_completed([pool.submit(run, command) for command in commands]):
-                print(future.result(), flush=True)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for line in pool.map(run, names, commands):
+            print(line, flush=True)
     if len(commands) > 1:
         print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
 
 
-def run(command: Command) -> str:
+def run(name: str, command: Sequence[str]) -> str:
     """Runs a command and returns a line with its time. Raises RunError with its last line."""
     begun = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [str(command.python), *command.arguments, "--quiet"],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=RUN_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{command.framework}: {error}") from None
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
-        raise RunError(f"{command.framework} ended with status {done.returncode}: {lines[-1]}")
-    return f"{command.framework:<12}{time.perf_counter() - begun:5.1f} s"
+        raise RunError(f"{name} ended with status {done.returncode}: {lines[-1]}")
+    return f"{name:<12}{time.perf_counter() - begun:5.1f} s"

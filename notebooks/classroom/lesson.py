@@ -26,9 +26,10 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.values import path
 from common.training.job import starting_weights
-from common.training.loop import Outcome
+from common.training.loop import Outcome, Training
+from common.training.reporter import introduction
 from notebooks.classroom.live import Live, show
-from notebooks.classroom.runs import Work, in_processes
+from notebooks.classroom.runs import in_processes
 
 __all__ = ["Lesson", "show"]
 
@@ -117,15 +118,18 @@ class Lesson:
         config = Config.of(asked, devices, self.kind, data.name, data.sizes())
         if devices > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
-        live = Live(quiet=asked["quiet"])
         examples = data.first(config.train_examples, config.test_examples)
         weights = starting_weights(config, asked["init_weights"])
-        work = Work(config, asked["preset"], examples, weights)
+        names, live = self.device_names[:devices], Live(config.epochs or 1, quiet=asked["quiet"])
+        live.notice(introduction(config, asked["preset"], names))
         native = config.options.native and self.imported.native_launch
         if native or config.settings().get("wrapper") in IN_PROCESSES:
-            return in_processes(self.chapter, work, live)
-        names = self.device_names[:devices]
-        return work.train(self.chapter, self.devices[:devices], names, live.receive)
+            outcome = in_processes(self.chapter, config, examples, weights, live.notice)
+        else:
+            training = Training(self.chapter, self.devices[:devices], config, examples, live)
+            outcome = training.train(weights)
+        live.finish(outcome, names)
+        return outcome
 
 
 def require_installed(framework: str) -> None:

@@ -5,7 +5,7 @@ It gives the riddles away: read it after you have solved them.
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -59,20 +59,18 @@ def plant(number: int, results: Path, init_weights: Path) -> Path:
     riddle, pythons = RIDDLES[number], experiment.interpreters()
     framework = riddle.framework if riddle.framework in pythons else next(iter(pythons))
     folder, weights = results / f"riddle-{number}", init_weights
-    below = experiment.folder_of(riddle.chapter, riddle.suite)
-    shutil.copytree(results / below, folder / below, dirs_exist_ok=True)
+    suite = experiment.suite_of(riddle.chapter, riddle.suite)
+    shutil.copytree(results / suite.folder, folder / suite.folder, dirs_exist_ok=True)
     if riddle.change:
         weights = folder / "weights.safetensors"
         save_weights(weights, riddle.change(load_arrays(init_weights)))
-    flags = [*experiment.suite_flags(folder, riddle.chapter, riddle.suite), *riddle.flags]
-    flags.append(f"--init-weights={weights}")
-    commands = {
-        name: experiment.command(name, python, riddle.chapter, flags)
-        for name, python in pythons.items()
-    }
+    flags = [*riddle.flags, f"--init-weights={weights}"]
+    modules = {name: [f"frameworks.{name}.{riddle.chapter}"] for name in pythons}
     if riddle.bug:
-        planted = ["-m", "planted.run", riddle.bug, framework, riddle.chapter, *flags]
-        commands[framework] = replace(commands[framework], arguments=planted)
-    chosen = [commands[framework]] if riddle.flags != TWO else commands.values()
-    experiment.run_all([replace(run, framework="one of them") for run in chosen])
+        modules[framework] = ["planted.run", riddle.bug, framework, riddle.chapter]
+    chosen = [framework] if riddle.flags != TWO else pythons
+    commands = [
+        experiment.command(pythons[name], modules[name], suite, folder, flags) for name in chosen
+    ]
+    experiment.run_all(["one of them"] * len(commands), commands)
     return folder

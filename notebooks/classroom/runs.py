@@ -1,11 +1,10 @@
-"""A run that a notebook shows: here, or in a process for each device."""
+"""A run in a process for each device, without a record: the notebook gets the outcome."""
 
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from threading import Thread
-from typing import Any
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Chapter
@@ -14,83 +13,51 @@ from common.base.arrays import Weights
 from common.data.dataset import Dataset
 from common.settings.config import Config
 from common.training.loop import Outcome, Training
-from common.training.reporter import closing_line, introduction
-from notebooks.classroom.live import Forwarder, Live, Notify
-
-
-@dataclass(frozen=True)
-class Work:
-    """A run without a record, as data that can be sent to another process; `preset` as asked."""
-
-    config: Config
-    preset: str
-    data: Dataset
-    weights: Weights
-
-    def train(self, chapter: Chapter, devices: Any, names: list[str], notify: Notify) -> Outcome:
-        """Trains on these devices, and calls `notify` with each event."""
-        config = self.config
-        notify("notice", introduction(config, self.preset, names))
-        notify("begin", config.epochs or 1)
-        training = Training(chapter, devices, config, self.data, Forwarder(notify))
-        outcome = training.train(self.weights)
-        notify("finish", closing_line(outcome.epochs, names), outcome.losses)
-        return outcome
+from notebooks.classroom.live import Lines
 
 
 @dataclass(frozen=True)
 class Rank:
-    """The work of each process of a run; rank 0 sends events and the outcome to the notebook."""
+    """The work of each process of a run; rank 0 sends the line of each epoch, then the outcome."""
 
-    work: Work
+    config: Config
+    data: Dataset
+    weights: Weights
     line: Connection
 
     def __call__(self, process: Process) -> None:
         """Trains on the process's devices."""
-        config = self.work.config
+        config, first = self.config, process.rank == 0
         chapter = backend(config.framework, config.chapter)
-        devices = chapter.devices(process, DeviceRequest.of(config.settings()))
-        notify = self.send if process.rank == 0 else ignore
-        outcome = self.work.train(chapter, devices.local, devices.names, notify)
-        if process.rank == 0:
-            self.line.send(("outcome", outcome))
-
-    def send(self, name: str, *arguments: Any) -> None:
-        """Sends an event to the notebook."""
-        self.line.send((name, *arguments))
+        devices = chapter.devices(process, DeviceRequest.of(config.settings())).local
+        report = Lines(self.line.send, quiet=not first)
+        outcome = Training(chapter, devices, config, self.data, report).train(self.weights)
+        if first:
+            self.line.send(outcome)
 
 
-def ignore(name: str, *arguments: Any) -> None:
-    """Does nothing with an event."""
-
-
-def in_processes(chapter: Chapter, work: Work, live: Live) -> Outcome:
-    """Trains in a process for each device, and shows the events of rank 0 here."""
+def in_processes(
+    chapter: Chapter,
+    config: Config,
+    data: Dataset,
+    weights: Weights,
+    notice: Callable[[str], None],
+) -> Outcome:
+    """Trains in a process for each device, with a `notice` of each epoch."""
     receiver, line = Pipe(duplex=False)
-    outcomes: list[Outcome] = []
-    errors: list[Exception] = []
+    with ThreadPoolExecutor(1) as pool, receiver:
+        outcome = pool.submit(listen, receiver, notice)
+        try:
+            request = DeviceRequest.of(config.settings())
+            chapter.launch(Rank(config, data, weights, line), request, config.options)
+        finally:
+            line.close()
+        return outcome.result()
 
-    def listen() -> None:
-        with suppress(EOFError):
-            while True:
-                name, *arguments = receiver.recv()
-                try:  # after an error, go on reading: otherwise the sender blocks
-                    if name == "outcome":
-                        outcomes.extend(arguments)
-                    else:
-                        live.receive(name, *arguments)
-                except Exception as error:
-                    errors.append(error)
 
-    listener = Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        request = DeviceRequest.of(work.config.settings())
-        chapter.launch(Rank(work, line), request, work.config.options)
-    finally:
-        line.close()
-        listener.join()
-        receiver.close()
-    if errors:
-        raise errors[0]
-    return outcomes[0]
+def listen(receiver: Connection, notice: Callable[[str], None]) -> Outcome:
+    """Hands on each line until the outcome comes. Raises EOFError if none comes."""
+    while isinstance(message := receiver.recv(), str):
+        notice(message)
+    outcome: Outcome = message
+    return outcome

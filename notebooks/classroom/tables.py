@@ -10,13 +10,11 @@ import numpy as np
 from rich.console import Console
 
 from common.base.arrays import Array
-from common.base.errors import RunError
-from common.compare.checks import SuiteResult
 from common.compare.distances import compare, distance
-from common.compare.findings import HEADINGS, Check
+from common.compare.findings import Comparison
 from common.compare.runs import NUMERICAL, Run
+from common.report.text import columns, rows
 from common.terminal.tables import table
-from common.terminal.text import printable
 from notebooks.classroom.experiment import Runs
 
 ORDER: Final = ("trace/weights/0/", *NUMERICAL.values())
@@ -66,52 +64,35 @@ def best_factor(ours: Array, expected: Array) -> tuple[float, float]:
     return factor, residual
 
 
-def verdicts(examined: SuiteResult, devices: int = 1) -> list[list[str]]:
-    """A row for each check of the runs on so many devices: its heading, then each framework's.
-
-    The frameworks are in the order of `examined.found`.
-    """
-    checks = [check for check in examined.comparison.checks if check.devices == devices]
-    frameworks = [run.framework for run in examined.found if run.devices == devices]
-    rows = []
-    for name in dict.fromkeys(check.check for check in checks):
-        results = {check.framework: check for check in checks if check.check == name}
-        rows.append([HEADINGS[name], *(_cell(results.get(framework)) for framework in frameworks)])
-    return rows
+def print_checks(comparison: Comparison) -> None:
+    """Prints a row for each check, with each framework's worst figure."""
+    found = (
+        [text if isinstance(text, str) else text[0] for text in row] for row in rows(comparison)
+    )
+    print_table(["check", *columns(comparison), "limit"], found)
 
 
-def _cell(check: Check | None) -> str:
-    if check is None:
-        return "not compared"
-    mark = "✓" if check.passed else "✗"
-    return mark if check.distance is None else f"{check.distance:.1e} {mark}"
-
-
-def most_failures(examined: SuiteResult) -> str:
-    """The framework with the most failed checks. Raises RunError if none has failed."""
-    failed = Counter(check.framework for check in examined.comparison.checks if not check.passed)
-    if not failed:
-        raise RunError("all checks passed: no framework is suspect")
+def most_failures(comparison: Comparison) -> str:
+    """The framework with the most failed checks."""
+    failed = Counter(check.framework for check in comparison.checks if not check.passed)
     return failed.most_common(1)[0][0]
 
 
 def differences(ours: Run, expected: Run) -> list[Difference]:
     """All arrays that are off by more than rounding, in the order of computation."""
-    rows = []
+    found = []
     for prefix in ORDER:
         for off in compare(ours.arrays, expected.arrays, prefix):
             if not off.far <= ROUNDED:
                 fit = best_factor(ours.arrays[off.array], expected.arrays[off.array])
-                rows.append(Difference(off.array, off.far, *fit))
-    return rows
+                found.append(Difference(off.array, off.far, *fit))
+    return found
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints a table as text; a heading may have several lines."""
-    text = table(headings)
-    for row in rows:
-        text.add_row(*(printable(in_digits(cell)) for cell in row))
-    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(text)
+    grid = table(headings, [[in_digits(cell) for cell in row] for row in rows])
+    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(grid)
 
 
 def in_digits(cell: object) -> str:

@@ -27,22 +27,11 @@ class Curve:
 
     epochs: int = 1
     losses: list[Point] = field(default_factory=list)
-    accuracies: list[Point] = field(default_factory=list)
-
-    @property
-    def done(self) -> int:
-        """The number of finished epochs."""
-        return len(self.accuracies)
+    accuracies: list[float] = field(default_factory=list)
 
     def loss(self, share: float, loss: float) -> None:
         """The loss of a step, after this share of the current epoch."""
-        self.losses.append((self.done + share, loss))
-
-    def epoch(self, loss: float, accuracy: float) -> None:
-        """The mean loss of an epoch, and the test accuracy after it."""
-        if not any(self.done < x <= self.done + 1 for x, _ in self.losses):
-            self.losses.append((self.done + 0.5, loss))  # too short: no step was reported
-        self.accuracies.append((self.done + 1.0, accuracy))
+        self.losses.append((len(self.accuracies) + share, loss))
 
     def finish(self, losses: Sequence[float]) -> None:
         """Replaces the losses by means of all steps, because single steps are noisy."""
@@ -77,11 +66,10 @@ class Curve:
         for x, part, words in ((0, "flow", "training loss"), (150, "copies", "test accuracy")):
             parts.append(svg.path(f"M{LEFT + x} 18h26", part))
             parts.append(svg.text(LEFT + x + 34, 22, words, anchor="start"))
-        parts += [line(self.losses, "flow"), line(self.accuracies, "copies")]
-        parts += [svg.dot(*place(*point), "head") for point in self.accuracies]
-        last = (
-            f"{self.accuracies[-1][1]:.3f} after the last epoch" if self.accuracies else "none yet"
-        )
+        tested = [(float(epoch), share) for epoch, share in enumerate(self.accuracies, 1)]
+        parts += [line(self.losses, "flow"), line(tested, "copies")]
+        parts += [svg.dot(*place(*point), "head") for point in tested]
+        last = f"{tested[-1][1]:.3f} after the last epoch" if tested else "none yet"
         return svg.picture(
             WIDTH, HEIGHT, "Training loss and test accuracy", f"Accuracy: {last}", parts
         )

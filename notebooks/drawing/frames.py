@@ -6,15 +6,12 @@ The schedules are those that the frameworks train with, run by the same `execute
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
 
-from common.parallel.schedules import Round, Schedule, Transfer, execute
+from common.parallel.schedules import Round, Schedule, execute
+from common.terminal.text import listed
 
 Held = tuple[tuple[int, ...], ...]
 """By device and chunk: the devices whose values are in the sum, bit d for device d."""
-
-MOST_LISTED: Final = 4
-"""The most pairs of devices that the words list one by one."""
 
 
 @dataclass(frozen=True)
@@ -83,54 +80,25 @@ def words(schedule: Schedule, number: int) -> str:
         cut = "whole" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
         return f"Start: each of {schedule.devices} devices has a vector, {cut}."
     transfers, last = schedule.rounds[number - 1], len(schedule.rounds)
-    what = _content(schedule, transfers[0])
-    pronoun = "it" if len(transfers[0].chunks) == 1 or what == "the vector" else "them"
-    does = f"adds {pronoun} to" if transfers[0].adds else f"puts {pronoun} in place of"
-    messages = "1 message:" if len(transfers) == 1 else f"{len(transfers)} messages, each"
-    return (
-        f"Round {number} of {last}: {_senders(schedule.devices, transfers, what)}. "
-        f"The receiver {does} its own. {messages} {_share(schedule, transfers[0])}."
-    )
+    share = Fraction(len(transfers[0].chunks), schedule.chunks)
+    what = "the vector" if share == 1 else f"{share} of the vector"
+    does = "is added to" if transfers[0].adds else "replaces"
+    who, whom = _senders_and_receivers(schedule.devices, transfers)
+    return f"Round {number} of {last}: {who} {what} to {whom}. It {does} what is there."
 
 
-def _content(schedule: Schedule, transfer: Transfer) -> str:
-    if len(transfer.chunks) == schedule.chunks:
-        return "the vector"
-    return "a chunk" if len(transfer.chunks) == 1 else f"{len(transfer.chunks)} chunks"
-
-
-def _share(schedule: Schedule, transfer: Transfer) -> str:
-    """The size of a message, as a share of the vector."""
-    share = Fraction(len(transfer.chunks), schedule.chunks)
-    return "the whole vector" if share == 1 else f"{share} of the vector"
-
-
-def _senders(k: int, transfers: Round, what: str) -> str:
-    """Senders and receivers among k devices, by the pattern of the messages."""
+def _senders_and_receivers(k: int, transfers: Round) -> tuple[str, str]:
+    """Who sends among k devices, and to whom, by the pattern of the messages."""
     pairs = sorted((t.source, t.target) for t in transfers)
-    sources, targets = ({pair[end] for pair in pairs} for end in (0, 1))
+    sources, targets = (sorted({pair[end] for pair in pairs}) for end in (0, 1))
+    who = "every device sends"
+    if len(sources) < k:
+        who = f"devices {listed(sources)} send" if sources[1:] else f"device {sources[0]} sends"
+    distances = {abs(source - target) for source, target in pairs}
     if len(pairs) == k * (k - 1):
-        return f"each device sends {what} to {'the other' if k == 2 else 'every other'}"
+        return who, "every other"
     if pairs == sorted((device, (device + 1) % k) for device in range(k)):
-        return f"each device sends {what} to the next, the last to the first"
-    if len(pairs) == k - 1 > 1 and len(targets) == 1:
-        return f"every other device sends {what} to device {min(targets)}"
-    if len(pairs) == k - 1 > 1 and len(sources) == 1:
-        return f"device {min(sources)} sends {what} to every other"
-    return _pairs(pairs, what)
-
-
-def _pairs(pairs: Sequence[tuple[int, int]], what: str) -> str:
-    """The pairs one by one; of many, only their distance."""
-    distance = abs(pairs[0][0] - pairs[0][1])
-    if {(b, a) for a, b in pairs} == set(pairs):
-        names = [f"{a} and {b}" for a, b in pairs if a < b]
-        if len(names) > MOST_LISTED:
-            return f"{len(names)} pairs of devices, {distance} apart, send each other {what}"
-        return f"devices {', '.join(names)} send each other {what}"
-    if len(pairs) > MOST_LISTED:
-        sense = "before" if pairs[0][1] < pairs[0][0] else "after"
-        return f"{len(pairs)} devices send {what} to the device {distance} {sense} theirs"
-    (source, target), *others = pairs
-    listed = "".join(f", {a} to {b}" for a, b in others)
-    return f"device {source} sends {what} to device {target}{listed}"
+        return who, "the next, the last to the first"
+    if len(distances) == 1 < len(pairs):
+        return who, f"the device at distance {distances.pop()}"
+    return who, f"device{'s' if targets[1:] else ''} {listed(targets)}"

@@ -15,26 +15,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RequestError, RunError
 from common.base.files import write_text
 from common.parallel.pipelines import IN_FLIGHT
 from common.records.record import Record
 from common.records.store import read_record
-from common.terminal.command import status
 
 RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
 
 def pipeline_run(record: Record) -> dict[str, Any]:
-    """The passes of a run and their times in milliseconds. Raises RunError if it has none."""
+    """The passes of a run of a pipeline, and their times in milliseconds."""
     options: Any = record.config.options
-    if record.chapter != "strategies" or options.strategy != "pipeline" or not record.split:
-        raise RunError(f"{record.file_name()} has no passes of a pipeline")
+    events = record.split.events if record.split else []
     names = record.framework, "torch"
     versions = (v for name, v in record.versions.items() if name.startswith(names) and v != "none")
     net = f"LeNet with {options.depth} layers more" if options.depth else "LeNet"
-    passes = [(e.device, int(e.what == "forward"), e.microbatch) for e in record.split.events]
-    times = [(round(1e3 * e.begin, 3), round(1e3 * e.end, 3)) for e in record.split.events]
+    passes = [(e.device, int(e.what == "forward"), e.microbatch) for e in events]
+    times = [(round(1e3 * e.begin, 3), round(1e3 * e.end, 3)) for e in events]
     return {
         "framework": record.framework,
         "about": f" {next(versions)}, the first step of a run of {net} on a minibatch of "
@@ -49,8 +46,6 @@ def pipeline_run(record: Record) -> dict[str, Any]:
 
 def write(paths: Sequence[Path]) -> None:
     """Writes the file, a run a line, sorted by framework and order of the passes."""
-    if not paths:
-        raise RequestError("name the records of runs")
     runs = [pipeline_run(read_record(path)) for path in paths]
     orders = list(IN_FLIGHT)
     runs.sort(key=lambda run: (FRAMEWORKS.index(run["framework"]), orders.index(run["schedule"])))
@@ -59,5 +54,4 @@ def write(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    records = [Path(name) for name in sys.argv[1:]]
-    raise SystemExit(status("python -m notebooks.drawing.pipeline_runs", lambda: write(records)))
+    write([Path(name) for name in sys.argv[1:]])

@@ -1,6 +1,6 @@
 """An allreduce as a storyboard: a panel for the start and for each round, drawn from its frames."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
@@ -23,7 +23,7 @@ HEAD: Final = 40
 CELL, FIRST, LANE = 18, 9, 6
 """The height of a chunk, the distance of the first arrow below it, and that of further ones."""
 
-LEGEND: Final = 123
+LEGEND: Final = 84
 
 
 class Board:
@@ -40,6 +40,7 @@ class Board:
         heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in lanes]
         # Where each chunk begins within a panel, and where the panel ends.
         self.tops = list(accumulate(heights, initial=float(HEAD)))
+        self.step = self.tops[-1] + 14  # from one row of panels to the next
 
     def label(self, mask: int) -> str:
         """The text of a cell: the devices whose values are in its sum."""
@@ -57,28 +58,21 @@ def allreduce(algorithm: str, k: int = 4) -> str:
     schedule = SCHEDULES[algorithm](k)
     board = Board(schedule)
     texts = [words(schedule, number) for number in range(len(board.moments))]
-    step = board.tops[-1] + 14
     rows = -(-len(board.moments) // board.columns)
     heading = svg.text(
         MARGIN, 28, f"Allreduce: {algorithm}, {k} devices", "bold", size=15, anchor="start"
     )
-    panels = (
-        _panel(
-            board,
-            number,
-            MARGIN + number % board.columns * (board.panel + BETWEEN),
-            46 + number // board.columns * step,
-        )
-        for number in range(len(board.moments))
-    )
-    below = 46 + rows * step
+    panels = (_panel(board, number) for number in range(len(board.moments)))
+    below = 46 + rows * board.step
     title = f"Allreduce, {algorithm}, {k} devices, round by round"
     parts = [heading, *panels, *_legend(board, below)]
     return svg.picture(WIDTH, below + LEGEND, title, " ".join(texts), parts)
 
 
-def _panel(board: Board, number: int, x: float, y: float) -> str:
+def _panel(board: Board, number: int) -> str:
     """One frame: the sums on every device, and the arrows that led to them."""
+    row, column = divmod(number, board.columns)
+    x, y = MARGIN + column * (board.panel + BETWEEN), 46 + row * board.step
     frame, last = board.moments[number], len(board.moments) - 1
     does = "add" if number and frame.transfers[0].adds else "copy"
     round_ = f"Round {number} of {last}: {does}" if number else "Start"
@@ -114,66 +108,21 @@ def _message(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
         for edge, part in zip(edges, ("given", "got"), strict=True)
     ]
     source, target = (edge + board.pitch / 2 - 1 for edge in edges)
-    y_lane = bottom + FIRST + LANE * lane
-    points = [(source, bottom), (source, y_lane), (target, y_lane), (target, bottom + 1)]
-    line = _arrow(points, "adds" if t.adds else "copies")
-    return svg.group([*outlines, line, svg.dot(source, bottom, "head")], "arrow")
-
-
-def _arrow(points: Sequence[tuple[float, float]], line: str) -> str:
-    """An arrow along straight lines, horizontal or vertical, with round corners."""
-    (x, y), (before_x, before_y) = points[-1], points[-2]
-    dx, dy = _sign(x - before_x), _sign(y - before_y)
-    tip = [(x, y), (x - 6 * dx - 3.5 * dy, y - 6 * dy - 3.5 * dx)]
-    tip.append((x - 6 * dx + 3.5 * dy, y - 6 * dy + 3.5 * dx))
-    shaft = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
-    return svg.path(_rounded(shaft), line) + svg.path(f"M{'L'.join(map(_text, tip))}Z", "head")
-
-
-def _rounded(points: Sequence[tuple[float, float]], radius: float = 3) -> str:
-    """Path data of lines whose corners are cut by curves."""
-    data = f"M{_text(points[0])}"
-    for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
-        start = (x - radius * _sign(x - ax), y - radius * _sign(y - ay))
-        end = (x + radius * _sign(bx - x), y + radius * _sign(by - y))
-        data += f"L{_text(start)}Q{_text((x, y))} {_text(end)}"
-    return data + f"L{_text(points[-1])}"
-
-
-def _text(point: tuple[float, float]) -> str:
-    return " ".join(map(svg.number, point))
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
+    line = f"M{source:.1f} {bottom:.1f}v{FIRST + LANE * lane}H{target:.1f}V{bottom + 6:.1f}"
+    head = f"M{target:.1f} {bottom + 1:.1f}l-3.5 6h7Z"
+    arrow = svg.path(line, "adds" if t.adds else "copies"), svg.path(head, "head")
+    return svg.group([*outlines, *arrow, svg.dot(source, bottom, "head")], "arrow")
 
 
 def _legend(board: Board, y: float) -> Iterator[str]:
     """The meaning of shapes and numbers."""
     yield svg.path(f"M{MARGIN} {svg.number(y)}H{WIDTH - MARGIN}", "rule")
-    meanings = {"adds": "is added to the sum there", "copies": "replaces the sum there"}
-    for line, (part, meaning) in enumerate(meanings.items()):
-        at = y + 20 + 20 * line
-        yield _arrow([(MARGIN, at), (MARGIN + 34, at)], part)
-        yield svg.text(MARGIN + 44, at + 4, f"a message that {meaning}", anchor="start")
-    x = float(MARGIN)
-    for mask, meaning in _masks(board).items():
-        yield svg.box((x, y + 54, 34, CELL), board.label(mask), "cell", board.share(mask))
-        yield svg.text(x + 40, y + 67, meaning, anchor="start")
-        x += 152
     cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", whole"
     lines = (
         f"A column is a device's vector{cut}.",
+        "A cell names the devices whose values are in its sum.",
         "A thin outline: sent. A thick outline: received.",
+        "A solid arrow adds, a dashed one copies.",
     )
-    for line, words_ in enumerate(lines):
-        yield svg.text(MARGIN, y + 92 + 17 * line, words_, "muted", anchor="start")
-
-
-def _masks(board: Board) -> dict[int, str]:
-    """Examples of sums with their meaning; of some devices only where such a sum occurs."""
-    total = (1 << board.schedule.devices) - 1
-    masks = {mask for frame in board.moments for chunks in frame.held for mask in chunks}
-    partial = any(len(devices_in(mask)) > 1 for mask in masks - {total})
-    sums = {0b11: "of devices 0, 1"} if partial else {}
-    return {0b10: "of device 1", **sums, total: "of all devices"}
+    for line, text in enumerate(lines):
+        yield svg.text(MARGIN, y + 20 + 17 * line, text, "muted", anchor="start")

@@ -11,8 +11,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
-from common.base.files import require_regular, write_text
+from common.base.files import write_text
 from notebooks.drawing import pictures
 from notebooks.drawing.mime import SVG, mime_bundle
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
@@ -26,10 +25,8 @@ Notebook = Any
 FOLDED: Final = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
-
-def all_notebooks(framework: str | None = None) -> list[tuple[str, str | None]]:
-    """The chapters of a framework, each with its name; without one, the shared chapter."""
-    return [(name, framework) for name in CHAPTERS] if framework else [(SHARED, None)]
+NOTEBOOKS: Final = (*((name, of) for of in FRAMEWORKS for name in CHAPTERS), (SHARED, None))
+"""Chapters and their frameworks; the shared chapter has none."""
 
 
 def path_of(name: str, framework: str | None) -> Path:
@@ -65,12 +62,8 @@ def relink(text: str, framework: str | None) -> str:
 
 
 def read(path: Path) -> Notebook:
-    """A notebook on the disk. Raises RunError if it is none."""
-    try:
-        require_regular(path)
-        return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RunError(f"{path} is no notebook: {error}") from None
+    """A notebook on the disk."""
+    return nbformat.read(path, as_version=4)
 
 
 def write(path: Path, nb: Notebook) -> None:

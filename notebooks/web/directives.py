@@ -17,7 +17,6 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from common.base.errors import RunError
 from notebooks.drawing import pictures
 from notebooks.drawing.explorers import explorer
 from notebooks.text.sources import ROOT
@@ -71,19 +70,10 @@ class CommandHelp(Directive):
 
 
 def help_of(module: str) -> str:
-    """The help of a command, 100 columns wide. Raises RunError if it has none."""
-    ran = subprocess.run(
-        [sys.executable, "-m", module, "--help"],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    if ran.returncode:
-        raise RunError(f"{module} --help ended with status {ran.returncode}: {ran.stderr.strip()}")
-    return ran.stdout.rstrip()
+    """The help of a command, 100 columns wide."""
+    command = [sys.executable, "-m", module, "--help"]
+    variables = {**os.environ, "COLUMNS": "100"}
+    return subprocess.check_output(command, cwd=ROOT, env=variables, text=True).rstrip()
 
 
 def shorter_signature(
@@ -109,20 +99,15 @@ def _named(signature: str | None) -> str:
     return shorter
 
 
-def inline_maths(translator: Any, node: nodes.math) -> None:
-    """A formula in a line, as MathML, which needs no script."""
-    translator.body.append(mathml(node.astext()))
+def maths(translator: Any, node: nodes.math | nodes.math_block) -> None:
+    """A formula in a line, or a displayed one, as MathML, which needs no script."""
+    displayed = isinstance(node, nodes.math_block)
+    formula = mathml(node.astext(), as_block=displayed)
+    translator.body.append(f'<div class="formula">{formula}</div>' if displayed else formula)
     raise nodes.SkipNode
 
 
-def displayed_maths(translator: Any, node: nodes.math_block) -> None:
-    """A displayed formula."""
-    formula = mathml(node.astext(), as_block=True)
-    translator.body.append(f'<div class="formula">{formula}</div>')
-    raise nodes.SkipNode
-
-
-def mathml(formula: str, *, as_block: bool = False) -> str:
+def mathml(formula: str, *, as_block: bool) -> str:
     """A formula of TeX as MathML; the subscript of an underbrace goes under its middle."""
     ElementTree.register_namespace("", MATHML)
     tree = ElementTree.fromstring(tex2mathml(formula, as_block=as_block))
@@ -139,9 +124,7 @@ def bring_font(
 
     Embedded, it is there before the first layout, also without a server.
     """
-    if document and any(
-        document.findall(lambda node: isinstance(node, nodes.math | nodes.math_block))
-    ):
+    if document and any(any(document.findall(x)) for x in (nodes.math, nodes.math_block)):
         font = b64encode(FONT.read_bytes()).decode()
         face = f'font-family: "STIX Two Math"; src: url("data:font/woff2;base64,{font}")'
         context["metatags"] += f"<style>@font-face {{ {face} }}</style>"
@@ -154,5 +137,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("command-help", CommandHelp)
     app.connect("autodoc-process-signature", shorter_signature)
     app.connect("html-page-context", bring_font)
-    app.add_html_math_renderer("mathml", (inline_maths, None), (displayed_maths, None))
+    app.add_html_math_renderer("mathml", (maths, None), (maths, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

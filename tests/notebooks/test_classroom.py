@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import MagicMock, Mock
 
@@ -10,13 +9,13 @@ import agreement
 import numpy as np
 import pytest
 
-from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import StrategiesOptions
+from common.pairs.runs import read_run
 from common.parallel.ledger import Event
 from common.records.store import read_record, read_tensors
-from notebooks.classroom.experiment import Command, interpreters, read_runs, run
-from notebooks.classroom.runs import Rank, in_processes
+from notebooks.classroom.experiment import interpreters, run
+from notebooks.classroom.runs import in_processes
 from notebooks.classroom.splits import Steps, passes, side_by_side
 from notebooks.classroom.tables import best_factor, differences
 
@@ -35,7 +34,7 @@ def test_the_environments_of_frameworks_are_found_by_either_name(tmp_path: Path)
 def test_a_run_that_fails_says_its_last_line_and_whose_it_is() -> None:
     fails = "import sys; print('much', file=sys.stderr); sys.exit('no such device')"
     with pytest.raises(RunError, match=r"^jax ended with status 1: no such device$"):
-        run(Command("jax", Path(sys.executable), ["-c", fails]))
+        run("jax", [sys.executable, "-c", fails])
 
 
 def test_differences_tell_a_factor_in_the_order_of_computing(results: Path) -> None:
@@ -43,12 +42,15 @@ def test_differences_tell_a_factor_in_the_order_of_computing(results: Path) -> N
     tensors = read_tensors(path, read_record(path))
     changes = {"gradients/fc2.bias": 10, "logits/before": -1}
     agreement.rewrite(path, {name: factor * tensors[name] for name, factor in changes.items()})
-    runs = read_runs(results / "float64", "scratch", FRAMEWORKS)
-    logits, gradient = differences(runs["jax"], runs["pytorch"])
+    jax, pytorch, tensorflow = (
+        read_run(path.with_name(f"{name}-scratch-1dev.json"))
+        for name in ("jax", "pytorch", "tensorflow")
+    )
+    logits, gradient = differences(jax, pytorch)
     assert [logits.array, gradient.array] == ["logits/before", "gradients/fc2.bias"]
     assert logits[1:] == pytest.approx([2, -1, 0])
     assert gradient[1:] == pytest.approx([9, 10, 0])
-    assert differences(runs["pytorch"], runs["tensorflow"]) == []
+    assert differences(pytorch, tensorflow) == []
 
 
 def test_the_residual_is_what_no_factor_explains() -> None:
@@ -82,27 +84,7 @@ def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
     assert passes(events, 0) == "F0 F1 B0"
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "words"),
-    [(0, ValueError, "no room to draw"), (3, RunError, "was ended")],
-)
-def test_what_fails_is_an_error_and_nothing_hangs(
-    status: int, kind: type[Exception], words: str
-) -> None:
-    def work(rank: Rank) -> None:
-        rank.send("notice", "x" * 500_000)  # more than a pipe holds
-        if status:
-            sys.exit(status)
-        rank.line.send(("outcome", "done"))
-
-    def launch(rank: Rank, *_: object) -> None:
-        process = get_context("fork").Process(target=work, args=(rank,))
-        process.start()
-        process.join(20)
-        assert process.exitcode == status, "it hangs"
-        if status:
-            raise RunError("the process of device 0 was ended")
-
-    broken = Mock(receive=Mock(side_effect=ValueError("no room to draw")))
-    with pytest.raises(kind, match=words):
-        in_processes(Mock(launch=launch), MagicMock(), broken)
+def test_processes_that_fail_end_with_their_error() -> None:
+    launch = Mock(side_effect=RunError("the process of device 0 was ended"))
+    with pytest.raises(RunError, match="of device 0 was ended"):
+        in_processes(Mock(launch=launch), MagicMock(), Mock(), {}, print)

@@ -10,8 +10,7 @@ import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
 from playwright.sync_api import Page as Tab
 
-from common.backends.frameworks import FRAMEWORKS
-from notebooks.text.notebook import all_notebooks, path_of, read
+from notebooks.text.notebook import NOTEBOOKS, path_of, read
 from notebooks.text.sources import ROOT
 from notebooks.web.chapters import outputs
 
@@ -30,10 +29,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pages_have_every_output_and_every_notebook(site: Path) -> None:
-    pairs = [pair for framework in (*FRAMEWORKS, None) for pair in all_notebooks(framework)]
     downloads = {path.read_bytes() for path in site.glob("_downloads/*/*.ipynb")}
-    assert downloads == {path_of(*pair).read_bytes() for pair in pairs}
-    for name, framework in pairs:
+    assert downloads == {path_of(*pair).read_bytes() for pair in NOTEBOOKS}
+    for name, framework in NOTEBOOKS:
         html = (site / "chapters" / f"{name}.html").read_text(encoding="utf-8")
         text = unescape(sub("<[^>]*>", "", html))
         cells = [cell for cell in read(path_of(name, framework)).cells if cell.id != "setup"]
