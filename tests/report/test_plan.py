@@ -1,5 +1,6 @@
 """The command that tells what a plan takes."""
 
+from dataclasses import fields
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -103,10 +104,18 @@ def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
     assert not path.exists()
 
 
+def test_every_flag_has_its_meaning_and_its_default_in_its_help() -> None:
+    for flag in fields(Scenario):
+        meaning, _, default = flag.metadata["text"].rpartition(" (")
+        assert flag.default is False or (len(meaning) > 8 and default.endswith(")"))
+
+
 def test_seconds_need_a_peak_and_are_finite(capsys: pytest.CaptureFixture[str]) -> None:
     for peak, seconds, speed in product(("1e-30", "1e30"), repeat=3):
         main([f"--peak={peak}", f"--link={seconds},{speed}", "--net=resnet18"])
-        assert all(0 < float(row[-1]) < inf for row in rows(capsys.readouterr().out))
+        said = capsys.readouterr().out
+        assert "| messages | seconds |" in said
+        assert all(0 < float(row[-1]) < inf for row in rows(said))
     for wrong in ("1e-320,1", "1,1e-320", "1e308,1", "1,1e308"):
         with pytest.raises(RequestError, match=f"'{wrong}' is no link"):
             main(["--card=a100", f"--link={wrong}"])
