@@ -34,7 +34,7 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
             if tight[-1][2] <= memory:
                 fitting[plan.strategy, plan.replicas] = tight[-1]
     if not tight:
-        raise RunError("no microbatch has a whole sequence: ask for more --examples")
+        raise RunError("no plan has whole sequences on every device: ask for other --examples")
     if not fitting:
         plan, _, least = min(tight, key=lambda choice: choice[2])
         words = ", ".join(f"{name} {getattr(plan, name)}" for name in SEARCHED)
@@ -44,17 +44,23 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
 
 
 def candidates(scenario: Scenario) -> Iterator[Scenario]:
-    """All plans with 1, 2, 4 and so on microbatches, of a sequence at least."""
+    """All plans; those of a transformer have as many whole sequences in every microbatch.
+
+    Of other nets, with 1, 2, 4 and so on microbatches.
+    """
     blocks, devices = scenario.network().blocks, scenario.devices
+    sequence = blocks.sequence if blocks else 1
     groups = [group for group in range(1, devices + 1) if devices % group == 0]
     for (name, strategy), group in product(STRATEGIES.items(), groups):
         chosen = replace(scenario, strategy=name, replicas=devices // group)
         if (group == 1) != (name == "data") or chosen.refusal():
             continue
-        longest = scenario.examples // (devices if strategy.sharded else devices // group)
-        most = min(MICROBATCHES, longest // (blocks.sequence if blocks else 1))
-        times = [2**power for power in range(most.bit_length())]
-        schedules = IN_FLIGHT if name == "pipeline" else ("1f1b",)
+        shards = devices if strategy.sharded else devices // group
+        size, rest = divmod(scenario.examples, shards * sequence)
+        counts = range(1, min(size, MICROBATCHES) + 1)
+        times = [m for m in counts if not (size % m or rest if blocks else m & (m - 1))]
+        # Of schedules as fast, 1F1B keeps the least.
+        schedules = [*IN_FLIGHT][::-1] if name == "pipeline" else ["1f1b"]
         for m, order, again in product(times, schedules, RECOMPUTE if blocks else ("none",)):
             yield replace(chosen, microbatches=m, schedule=order, recompute=again)
 

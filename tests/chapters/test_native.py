@@ -22,8 +22,12 @@ from common.models.nets import LENET
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 
-STEPS: Sequence[tuple[Array, Array]] = [*batches(2, 11, "float64"), *batches(1, 1, "float64")]
-"""The last one leaves devices without an example, and a whole row of a mesh."""
+STEPS: list[tuple[Array, Array]] = batches(2, 11, "float64")
+STEPS += [(100 * X, y) for X, y in batches(1, 1, "float64")]
+"""The last one leaves devices without an example, and a whole row of a mesh.
+
+Its pixels are so large that clipping would change its gradient.
+"""
 
 RATES = (0.1, 0.05, 0.2)
 LIMIT = 1e-12
@@ -87,7 +91,7 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
         velocity = {f"momentum/{name}": values for name, values in right.velocity.items()}
         assert far(part(arrays, "after/"), {**right.weights, **velocity}) < LIMIT
         exact = right.logits(STEPS[0][0][:2])
-        np.testing.assert_allclose(arrays["logits"], exact, rtol=0, atol=LIMIT)
+        assert np.abs(arrays["logits"] - exact).max() < LIMIT * np.abs(exact).max()
 
 
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:

@@ -17,7 +17,7 @@ SMALL = Scenario(
     heads=12,
     sequence=16,
     devices=6,
-    examples=6 * 16 * 4 + 5,
+    examples=6 * 16 * 4,
     precision="mixed",
     optimizer="adam",
     card="a100",
@@ -34,6 +34,8 @@ def test_every_candidate_keeps_what_its_plan_keeps() -> None:
         *(("pipeline", n) for n in (2, 3)),  # three blocks are no six stages
     }
     assert {plan.microbatches for plan in found if plan.strategy == "zero3"} == {1, 2, 4}
+    assert {plan.microbatches for plan in found if plan.replicas == 2} == {1, 2, 3, 4, 6, 12}
+    assert all(plan.strategy == "tensor" for plan in candidates(replace(SMALL, examples=16)))
     for plan in found:
         assert kept(plan) == max(plan.usage().kept())
         time = plan.seconds()
@@ -59,7 +61,7 @@ def test_if_nothing_fits_it_says_by_how_much() -> None:
         choose(SMALL, least - 1)
     assert caught.value.status == 1
     assert choose(SMALL, least)[0][2] == least
-    with pytest.raises(RunError, match="ask for more --examples"):
+    with pytest.raises(RunError, match="ask for other --examples"):
         choose(replace(SMALL, examples=15), 1e12)
 
 
