@@ -66,9 +66,11 @@ def short_runs(results: Path, chapter: str, name: str, *flags: str) -> Runs:
     The records go below `results`. Raises RequestError or RunError if a run fails.
     """
     suite, pythons = suite_of(chapter, name), interpreters()
-    modules = [[f"frameworks.{framework}.{chapter}"] for framework in pythons]
-    pairs = zip(pythons.values(), modules, strict=True)
-    run_all(pythons, [command(*pair, suite, results, flags) for pair in pairs])
+    commands = [
+        command(python, [f"frameworks.{framework}.{chapter}"], suite, results, flags)
+        for framework, python in pythons.items()
+    ]
+    run_all(pythons, commands)
     folder = results / suite.folder
     return {name: read_run(folder / f"{name}-{chapter}-1dev.json") for name in pythons}
 
