@@ -7,7 +7,7 @@ from typing import Any
 import jax
 from jax import Array as Tensor, lax, numpy as jnp
 
-from common.base.machine import vectors
+from common.base.machine import processor
 
 Sides = tuple[int, int]
 
@@ -27,7 +27,7 @@ def products_are_faster(channels: int) -> bool:
     if channels < WIDE or jax.default_backend() != "cpu":
         return False
     # With AVX-512, XLA's are as fast, in half the memory, and compile sooner.
-    return "AVX-512" not in vectors()
+    return "AVX-512" not in processor()
 
 
 def plain(X: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
