@@ -98,11 +98,11 @@ def check(
 ) -> None:
     """Prints the verdict on a function or an object, a hint, and what was not tried.
 
-    The kind is one that its name has in it: `my_allreduce` is an allreduce. A notebook gives the
-    `devices` that its framework has already.
+    The kind is the last one that its name has in it: `my_allreduce` is an allreduce. A notebook
+    gives the `devices` that its framework has already.
     """
     name = getattr(candidate, "__name__", type(candidate).__name__).lower().replace("_", "")
-    kind = kind or next((kind for kind in TEXTS if kind in name), "")
+    kind = kind or max((kind for kind in TEXTS if kind in name), key=name.rfind, default="")
     try:
         if kind not in TEXTS:
             raise RequestError(f"say which kind it is: kind= is one of {', '.join(TEXTS)}")

@@ -58,6 +58,7 @@ def judge_model(candidate: Any, setting: Setting) -> Cases:
         if off > allowed(logits):
             text = wrong_logits(chapter, weights, X, logits, SINGLE)
             text = text or f"but for {off:.1e} of the largest one"
+            require(np.isfinite(logits).all(), "logits are NaN or infinite", "logits")
             raise WrongError(f"the logits are those of {setting.net} {text}", "logits")
     return f"the logits of {setting.net} are those of NumPy"
 
@@ -86,7 +87,8 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
         update = Update(chapter, X, y, before, applied)
         exact = update.exact()
         if wrong := [name for name in applied if not _agrees(update, exact, name, after[name], lr)]:
-            text = f"the gradient of {' and '.join(wrong[:2])} is wrong"
+            names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
+            text = f"the gradient of {names} is wrong"
             raise WrongError(mistake(update, wrong, previous) or text, "gradient")
         previous = update
         require(loss.size == 1, f"the loss has shape {loss.shape}, not that of a number", "loss")

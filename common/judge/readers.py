@@ -35,7 +35,8 @@ def call(function: Any, *arguments: Any) -> Any:
             return function(*arguments)
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)[1:]
-            frames = [frame for frame in frames if "importlib" not in frame.filename]
+            others = "importlib", "notebooks/exercises"
+            frames = [f for f in frames if not any(name in f.filename for name in others)]
             lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
             where = f" (line {lines[-1]})" if lines else ""
             text = f"{type(error).__name__}: {gist(str(error))}{where}"

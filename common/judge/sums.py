@@ -37,10 +37,10 @@ def _judge_sums(candidate: Any, setting: Setting, rows: Array) -> None:
     for i, array in enumerate(arrays):
         text = f"device {i} gets an array of shape {array.shape}, not {exact.shape}"
         require(array.shape == exact.shape, text, "places")
+        require(array.dtype == rows.dtype, f"device {i} gets a sum of {array.dtype}", "dtype")
     if not all((np.abs(array - exact) <= bound).all() for array in arrays):
         _describe(candidate, setting, rows)
     for i, array in enumerate(arrays):
-        require(array.dtype == rows.dtype, f"device {i} gets a sum of {array.dtype}", "dtype")
         text = f"the sums of devices 0 and {i} differ in their last bits"
         require(array.tobytes() == arrays[0].tobytes(), text, "bits")
     for i, j in combinations(range(k), 2):

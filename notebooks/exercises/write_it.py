@@ -124,7 +124,9 @@ def with_zero1(update: Callable[..., None]) -> Callable[..., Any]:
             parts = [share * grad[name].ravel() for share, grad in zip(shares, grads, strict=True)]
             kept = velocities.setdefault(name, numpy.array_split(0 * copies[0], 3))
             update(copies, parts, kept, 0.5, 0.9)
-            velocity = (values - numpy.mean(copies, axis=0).reshape(values.shape)) / 0.5
+            if not all(numpy.array_equal(copy, copies[0]) for copy in copies):
+                raise ValueError(f"{name} is not the same on all devices")
+            velocity = (values - copies[0].reshape(values.shape)) / 0.5
             total[name] = velocity - 0.9 * last.get(name, 0)
             last[name] = velocity
         return numpy.dot(shares, losses), total

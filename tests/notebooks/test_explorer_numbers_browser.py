@@ -75,7 +75,7 @@ TRANSLATED: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """Controls that the command has otherwise."""
 
 
-def drawn(figure: str, count: int = 200) -> list[dict[str, Any]]:
+def drawn(figure: str, count: int = 300) -> list[dict[str, Any]]:
     """Random settings of a figure."""
     chance = random.Random(0)
     choices = CHOICES[figure].items()

@@ -63,6 +63,7 @@ def test_the_page_has_a_row_for_every_bug() -> None:
     ]
     hints = [row.split(" | ")[2] for row in rows[1:]]
     assert all(hint in ("–", bug.right) for hint, bug in zip(hints, PLANTED, strict=True))
+    assert not any("nothing" in row.split(" | ")[1] for row in rows[1:])
     assert len([hint for hint in hints if hint != "–"]) >= 30
 
 
