@@ -87,8 +87,8 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
         update = Update(chapter, X, y, before, applied)
         exact = update.exact()
         if wrong := [name for name in applied if not _agrees(update, exact, name, after[name], lr)]:
-            names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
-            text = f"the gradient of {names} is wrong"
+            which = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
+            text = f"the gradient of {which} is wrong"
             raise WrongError(mistake(update, wrong, previous) or text, "gradient")
         previous = update
         require(loss.size == 1, f"the loss has shape {loss.shape}, not that of a number", "loss")
