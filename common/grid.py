@@ -63,7 +63,7 @@ def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Conn
 
 
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
-    """Makes all runs, until one fails. Returns the first bad status."""
+    """Makes all runs, until one fails. Returns its exit status, or 0."""
     from common.backends.loading import preload, set_tf32
 
     # Read when a framework is loaded; every run of the grid has one thread.

@@ -41,7 +41,7 @@ MOST: Final = 4
 
 @dataclass(frozen=True)
 class Setup:
-    """What a Python has of a framework; why tests for GPUs cannot run."""
+    """A framework in a Python, with its GPUs; `untested` says why their tests cannot run."""
 
     framework: str
     python: str
@@ -91,7 +91,7 @@ def probe(framework: str, python: str) -> Setup:
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Setup]:
-    """The frameworks to compare. All that are named have to run."""
+    """The frameworks to compare. Raises RequestError if one that is named cannot run."""
     asked, setups = {*named, *pythons}, []
     for framework in [name for name in FRAMEWORKS if name in (asked or installed())]:
         try:
@@ -112,7 +112,7 @@ def count_gpus(gpus: int) -> str:
 
 
 def limit_gpus(setups: Sequence[Setup], asked: int | None, without: Sequence[str]) -> list[Setup]:
-    """The number of GPUs of each. Raises RequestError for too few."""
+    """Limits the GPUs of each framework. Raises RequestError if one sees too few."""
     seen = {setup.framework: setup.gpus for setup in setups if setup.framework not in without}
     most = min([MOST, *filter(None, seen.values())]) if asked is None else asked
     for framework, gpus in seen.items():

@@ -87,7 +87,7 @@ class DeviceRequest:
         return replace(self, count=share * process.local_count or None)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
-        """The kind and the number. Raises RequestError: never others."""
+        """The kind, "cpu" or "gpu", and the number. Raises RequestError if GPUs are lacking."""
         if self.kind == "cpu" or (self.kind == "auto" and not gpus):
             return "cpu", self.count or 2
         if not gpus:

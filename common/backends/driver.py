@@ -37,7 +37,7 @@ def count_cards(cards: Sequence[Card]) -> str:
 
 
 def find_driver(visible: str | None) -> Driver | str:
-    """The driver, or why none can be used; CUDA shows `visible` cards."""
+    """The driver, or why none can be used. `visible`: CUDA_VISIBLE_DEVICES, which hides cards."""
     if (command := shutil.which("nvidia-smi")) is None:
         return "there is no NVIDIA driver here"
     try:

@@ -31,7 +31,7 @@ FREEZE: Final = 14
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
-    """Starts work in a copy of this process, which has one thread."""
+    """Starts work in a copy of this process, which must have one thread only."""
     process = Started(target=_work, args=(os.getpid(), work, arguments))
     begin(process)
     return process

@@ -41,7 +41,7 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
 
 
 def destination(path: Path) -> Path:
-    """Where the links of `path` lead: a file that can be written."""
+    """The file to which `path` leads. Raises OSError if it cannot be written."""
     if path.exists():
         require_regular(path)
         if not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):  # root may write any

@@ -53,7 +53,7 @@ def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
 
 @contextmanager
 def stoppable(*, patient: bool = False) -> Iterator[Stop]:
-    """Meanwhile a signal is noted; a second one ends, unless `patient`."""
+    """Meanwhile a signal is only noted; a second one ends the process, unless `patient`."""
     stop = Stop()
 
     def note(number: int, frame: FrameType | None) -> None:

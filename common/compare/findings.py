@@ -105,7 +105,7 @@ class Comparison(BaseModel):
 
 
 class Verdict(BaseModel):
-    """On a folder, where records of no suite are `ignored`."""
+    """The verdict on a folder. `not_run`: suites of the grid; `ignored`: records of no suite."""
 
     passed: bool
     created: str

@@ -45,7 +45,7 @@ class Pass:
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
     is relative to what was summed: `added` has what takes the place of the largest entry.
     `statistics` are the running statistics after this minibatch, as the first shard sees it.
-    Backward, units in `flipped` are open if they were shut, or shut; `added` then stays as it is.
+    Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
@@ -255,7 +255,7 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 
 @dataclass(frozen=True)
 class Step:
-    """The mean loss, its gradient, statistics; to scales, rounding is relative."""
+    """The mean loss, its gradient, running statistics, and what their rounding is relative to."""
 
     loss: float
     loss_scale: float

@@ -66,7 +66,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A framework whose runs failed; `decided`: most others agree."""
+    """A framework whose runs failed; `decided` if most runs agree on something else."""
 
     framework: str
     chapter: str

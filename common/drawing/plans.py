@@ -30,6 +30,8 @@ KINDS: Final[dict[str, Style]] = {
     "activations": ("data-cell", 0.6),
 }
 
+TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
+
 PASSES: Final[dict[str, Style]] = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
 
 
@@ -72,10 +74,7 @@ def lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: floa
         done = [event.done for event in events]
         passes = [[step for step in done if step.stage == i] for i in range(stages)]
         note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
-    shapes = [
-        heading({"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}[schedule]),
-        _label(36, note),
-    ]
+    shapes = [heading(TITLES[schedule]), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE

@@ -1,4 +1,4 @@
-"""Pieces of SVG as text, whose parts have colours by `theme.py`, and no shape has an `id`."""
+"""Pieces of SVG as text. `theme.py` has the colours of their parts; no shape has an `id`."""
 
 from collections.abc import Iterable
 from math import ceil

@@ -1,4 +1,4 @@
-"""The colours of pictures: the reader's system chooses, or a page."""
+"""The colours of pictures, light or dark: the reader's system chooses, or a page."""
 
 from typing import Final
 

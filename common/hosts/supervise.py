@@ -149,7 +149,7 @@ def name_of(rank: int, host: str) -> str:
 
 
 def require_reach(process: Process) -> None:
-    """Tries a port of each host: frameworks would wait for minutes."""
+    """Connects to each other host: behind a firewall, frameworks would wait for minutes."""
     if len(set(process.hosts)) == 1:
         return
     address = process.addresses[process.rank]

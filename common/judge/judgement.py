@@ -72,7 +72,7 @@ def judge(
     setting: Setting | None = None,
     hear: Callable[[str], object] = str,
 ) -> Judgement:
-    """Judges a function or an object; `hear` gets each case before."""
+    """Judges a function or an object; `hear` is called with each case before it is tried."""
     texts, case = TEXTS[kind], ""
     function = getattr(import_module(f"common.judge.{texts['module']}"), f"judge_{kind}")
     cases: Cases = function(candidate, setting or Setting())

@@ -1,4 +1,4 @@
-"""Compares two sets of arrays by name, also if only transposed."""
+"""Compares two sets of arrays by name, and finds those that are transposed or renamed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

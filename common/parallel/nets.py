@@ -119,7 +119,7 @@ class Net:
         return 6 * (work + scores + self.blocks.hidden * self.blocks.vocabulary), 2 * again
 
     def replicated_operations(self) -> int:
-        """Those of replicated weights, also of shortcuts."""
+        """The operations of weights that tensor parallelism replicates, also of shortcuts."""
         paired = [layer for pair in self.pairs for layer in pair]
         weights = (self.positions[x] * math.prod(self.shapes[f"{x}.weight"]) for x in paired)
         work = sum(map(self.work, self.layers)) - sum(weights)

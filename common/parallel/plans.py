@@ -79,7 +79,7 @@ class Plan(Net):
         return [slice(*bounds) for bounds in shard_bounds(examples, self.replicas)]
 
     def microbatches_of(self, examples: int) -> list[slice]:
-        """The examples of each microbatch; of none, one microbatch."""
+        """The examples of each microbatch; without examples, one that is empty."""
         parts = max(1, min(self.microbatches, examples))
         return [slice(*bounds) for bounds in shard_bounds(examples, parts)]
 

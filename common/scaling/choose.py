@@ -44,7 +44,7 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
 
 
 def candidates(scenario: Scenario) -> Iterator[Scenario]:
-    """All plans; those of a transformer have as many whole sequences in every microbatch.
+    """All plans; those of a transformer have equally many whole sequences in each microbatch.
 
     Of other nets, with 1, 2, 4 and so on microbatches.
     """

@@ -95,7 +95,7 @@ class Laboratory:
 
 
 def trials(chunks: int) -> list[Schedule]:
-    """Two devices cut and join vectors; also send them; also add."""
+    """Two devices cut and join vectors; then they also send them; then they also add."""
     ends = [(i % 2, 1 - i % 2) for i in range(SENT)]
     return [
         Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in pairs))

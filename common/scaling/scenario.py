@@ -64,7 +64,7 @@ def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: 
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    strategy: str = flag("data", f"{meanings(STRATEGIES)}", known=STRATEGIES, shown="all, compared")
+    strategy: str = flag("data", meanings(STRATEGIES), known=STRATEGIES, shown="all, compared")
     devices: int = flag(4, "number of devices", most=DEVICES)
     replicas: int = flag(
         1, "groups of devices, each with the whole net; a divisor of N", "R", most=DEVICES

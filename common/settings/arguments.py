@@ -160,7 +160,8 @@ def _add_checkpoints(group: ArgumentGroup) -> None:
 
 def _add_hosts(group: ArgumentGroup) -> None:
     text = "auto: train together with the other processes that a launcher has started; "
-    _choice(group, "--launcher", ("auto", "none"), f"{text}none: run alone")
+    text += "none: run alone"
+    _choice(group, "--launcher", ("auto", "none"), text)
     text = "by hand, the same on each host: where the first process listens"
     group.add_argument("--coordinator", metavar="HOST:PORT", help=text)
     _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)

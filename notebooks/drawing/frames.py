@@ -94,11 +94,10 @@ def _senders_and_receivers(k: int, transfers: Round) -> tuple[str, str]:
     who = "every device sends"
     if len(sources) < k:
         who = f"devices {listed(sources)} send" if sources[1:] else f"device {sources[0]} sends"
-    distances = {abs(source - target) for source, target in pairs}
     if len(pairs) == k * (k - 1):
         return who, "every other"
     if pairs == sorted((device, (device + 1) % k) for device in range(k)):
         return who, "the next, the last to the first"
-    if len(distances) == 1 < len(pairs):
-        return who, f"the device at distance {distances.pop()}"
+    if sources[1:] and targets[1:]:
+        return who, f"devices {listed([target for _, target in pairs])}, in this order"
     return who, f"device{'s' if targets[1:] else ''} {listed(targets)}"

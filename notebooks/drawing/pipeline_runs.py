@@ -9,7 +9,6 @@ They are the first steps of runs in all frameworks and orders:
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from common.base.files import write_text
 from common.parallel.pipelines import IN_FLIGHT
 from common.records.record import Record
 from common.records.store import read_record
+from common.terminal.command import Parser
 
 RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
@@ -54,4 +54,6 @@ def write(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    write([Path(name) for name in sys.argv[1:]])
+    parser = Parser("python -m notebooks.drawing.pipeline_runs", __doc__)
+    parser.add_argument("records", nargs="+", type=Path, metavar="FILE", help="records of runs")
+    write(parser.parse_args().records)

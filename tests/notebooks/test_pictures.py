@@ -3,6 +3,8 @@
 import base64
 import math
 import re
+import runpy
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,8 +20,9 @@ from common.drawing.plans import step
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
-from notebooks.drawing import pictures
+from notebooks.drawing import pictures, pipeline_runs
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
+from notebooks.drawing.frames import words
 from notebooks.drawing.mime import mime_bundle
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,6 +82,22 @@ def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
 
     walk = walked.sums(SCHEDULES[algorithm](k))
     assert cells == [[spelled(mask) for mask in held.ravel().tolist()] for held in walk]
+
+
+def test_words_say_which_device_sends_to_which() -> None:
+    for algorithm, senders, receivers in (
+        ("tree", "devices 1 and 3 send the vector", "0 and 2"),
+        ("halving", "every device sends 1/2 of the vector", "2, 3, 0 and 1"),
+    ):
+        said = words(SCHEDULES[algorithm](4), 1)
+        assert f"{senders} to devices {receivers}, in this order." in said
+
+
+def test_without_records_no_file_of_runs_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["pipeline_runs"])
+    monkeypatch.setattr("common.base.files.write_text", lambda *_: pytest.fail("written"))
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(pipeline_runs.__file__, run_name="__main__")
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
