@@ -58,7 +58,10 @@ def candidates(scenario: Scenario) -> Iterator[Scenario]:
         shards = devices if strategy.sharded else devices // group
         size, rest = divmod(scenario.examples, shards * sequence)
         counts = range(1, min(size, MICROBATCHES) + 1)
-        times = [m for m in counts if not (size % m or rest if blocks else m & (m - 1))]
+        if blocks:
+            times = [m for m in counts if rest == size % m == 0]
+        else:
+            times = [m for m in counts if m.bit_count() == 1]
         # Of schedules as fast, 1F1B keeps the least.
         schedules = [*IN_FLIGHT][::-1] if name == "pipeline" else ["1f1b"]
         for m, order, again in product(times, schedules, RECOMPUTE if blocks else ("none",)):
