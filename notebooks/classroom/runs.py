@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -58,6 +59,7 @@ def in_processes(
 def listen(receiver: Connection, notice: Callable[[str], None]) -> Outcome:
     """Hands on each line until the outcome comes. Raises EOFError if none comes."""
     while isinstance(message := receiver.recv(), str):
-        notice(message)
+        with suppress(OSError):  # if nobody read on, the sender would wait
+            notice(message)
     outcome: Outcome = message
     return outcome

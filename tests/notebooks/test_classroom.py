@@ -15,7 +15,7 @@ from common.pairs.runs import read_run
 from common.parallel.ledger import Event
 from common.records.store import read_record, read_tensors
 from notebooks.classroom.experiment import interpreters, run
-from notebooks.classroom.runs import in_processes
+from notebooks.classroom.runs import in_processes, listen
 from notebooks.classroom.splits import Steps, passes, side_by_side
 from notebooks.classroom.tables import best_factor, differences
 
@@ -88,3 +88,5 @@ def test_processes_that_fail_end_with_their_error() -> None:
     launch = Mock(side_effect=RunError("the process of device 0 was ended"))
     with pytest.raises(RunError, match="of device 0 was ended"):
         in_processes(Mock(launch=launch), MagicMock(), Mock(), {}, print)
+    sent = Mock(recv=Mock(side_effect=["a line", outcome := Mock()]))
+    assert listen(sent, Mock(side_effect=OSError)) is outcome
