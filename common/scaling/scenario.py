@@ -137,8 +137,12 @@ class Scenario(Flags):
 
     def title(self) -> str:
         """The net with its size, in words."""
-        blocks, names = self.network().blocks, NETS[self.net][1]  # blocks know what 0 stands for
+        net, names = self.network(), NETS[self.net][1]
+        blocks = net.blocks  # they know what 0 stands for
         sizes = {name: getattr(blocks, name, getattr(self, name)) for name in names}
+        count = sum(map(net.size, net.layers))
+        if blocks and abs(count / self.parameters - 1) > 0.05:  # the hidden size or heads decide
+            sizes["parameters"] = count
         words = [f"{k} {v}" if isinstance(v, str) else f"{k} {v:,}" for k, v in sizes.items()]
         return " ".join([self.net, *words])
 
