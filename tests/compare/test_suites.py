@@ -222,10 +222,8 @@ def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> No
 def test_momentum_is_seen_after_the_end_of_an_epoch() -> None:
     for suite in SUITES:
         if suite.chapter == "strategies" and "steps" in suite.settings:
-            steps, batch, examples = (
-                int(suite.settings[name]) for name in ("steps", "batch_size", "train_examples")
-            )
-            assert (steps - 1) * batch >= examples, suite.name
+            sizes: Any = suite.settings
+            assert (sizes["steps"] - 1) * sizes["batch_size"] >= sizes["train_examples"], suite.name
 
 
 OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
