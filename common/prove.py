@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Final
+from subprocess import PIPE, STDOUT
+from typing import IO, Final
 
 from common.backends.devices import ALONE, DeviceRequest
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
@@ -91,7 +92,7 @@ def probe(framework: str, python: str) -> Setup:
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Setup]:
-    """The frameworks to compare. Raises RequestError if one that is named cannot run."""
+    """The frameworks to compare, each printed. Raises RequestError if a named one cannot run."""
     asked, setups = {*named, *pythons}, []
     for framework in [name for name in FRAMEWORKS if name in (asked or installed())]:
         try:
@@ -151,12 +152,13 @@ def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[li
 
 
 def passes(command: Sequence[str], log: IO[str]) -> bool:
-    """Whether a command ends well; all that it prints is logged."""
+    """Whether a command ends well; what it prints is logged, of a grid a line a run is shown."""
     print(command_line(command), flush=True)
     print(f"\n{command_line(command)}", file=log, flush=True)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
-    both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "process_group": 0}
-    running = subprocess.Popen(command, text=True, errors="replace", **both)
+    running = subprocess.Popen(
+        command, stdout=PIPE, stderr=STDOUT, text=True, errors="replace", process_group=0
+    )
     try:
         for line in running.stdout or ():
             log.write(line)

@@ -26,7 +26,7 @@ WINDOW: Final = 10
 
 
 def records(folder: Path) -> tuple[list[Record], list[str]]:
-    """The complete records in `folder`, and the names of others."""
+    """The complete records in `folder`, and the names of others. Raises RequestError, RunError."""
     runs = [read_record(file) for file in folder.glob("*dev.json")]
     runs.sort(key=lambda run: (FRAMEWORKS.index(run.framework), run.config.devices))
     complete = [run for run in runs if run.status == "complete"]

@@ -36,7 +36,7 @@ def preload(framework: str, *modules: str) -> None:
 
 
 def import_backend(framework: str, chapter: str, threads: int, tf32: bool = False) -> Chapter:
-    """A chapter of a framework. Raises RequestError if it cannot load."""
+    """A chapter of one framework. Raises RequestError if the framework cannot be loaded."""
     environment: Environment = package(framework).ENVIRONMENT
     unset(environment.roles)  # a launcher, or an earlier job, has told them to the framework
     environment.require_harmless(framework)

@@ -12,7 +12,7 @@ class BusyError(RequestError):
 
 
 class RunError(Exception):
-    """The run failed; where, as far as it is known. Exit status 1."""
+    """The run failed (exit status 1), if known in a `step`, from 1, a `tensor`, on a `device`."""
 
     status = 1
 

@@ -33,7 +33,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
-    """Removes what a killed `write_atomically` has left of such names."""
+    """Removes what a killed `write_atomically` has left; no process may write any meanwhile."""
     for path in folder.iterdir():
         match = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
         if match and files.fullmatch(match.group(1)):

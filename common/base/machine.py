@@ -36,7 +36,7 @@ def now() -> str:
 
 @contextmanager
 def native_errors_held_back() -> Iterator[None]:
-    """Holds back native code's greetings; an exception prints them."""
+    """Holds back what native code prints, as TensorFlow's greetings; an exception prints it."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as held:
         original = os.dup(2)

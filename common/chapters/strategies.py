@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.chapters.scratch import SCRATCH
@@ -85,9 +85,9 @@ class StrategiesOptions(Options):
         return lenet(self.depth)
 
     def plan(self, devices: int) -> Plan:
-        how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
-        where = self.strategy, devices, self.replicas
-        return strategies.split(self.network(), *where, sizes=self.stages, **how)
+        net, where = self.network(), (self.strategy, devices, self.replicas)
+        m, order, sizes = self.microbatches, self.schedule, self.stages
+        return strategies.split(net, *where, microbatches=m, schedule=order, sizes=sizes)
 
     def refusal(self, devices: int) -> str:
         net, group = self.network(), devices // self.replicas

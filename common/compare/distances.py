@@ -67,7 +67,7 @@ def compare(
     prefix: str,
     scales: Mapping[str, float] | None = None,
 ) -> list[Distance]:
-    """The distance of each array `prefix...`, relative to `scales`."""
+    """The distance of each array whose name begins with `prefix`, relative to its `scales`."""
     distances = []
     for name in {**expected, **arrays}:
         if not name.startswith(prefix):

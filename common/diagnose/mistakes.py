@@ -89,7 +89,7 @@ class Update:
 
 
 def fit(target: Array, basis: Sequence[Array], limit: float) -> Array | None:
-    """The factors with which arrays add up to a target, if any."""
+    """The factors with which arrays add up to a target; None if none do, or some always would."""
     matrix = np.stack([array.ravel() for array in basis], axis=1)
     if len(matrix) < 2 * len(basis) or not np.isfinite(matrix).all():
         return None

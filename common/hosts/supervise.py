@@ -77,7 +77,7 @@ class Meeting:
             raise RequestError(f"{what}: name another one in --coordinator") from None
 
     def reach(self, stop: Stop) -> Channel:
-        """A channel to the first process, which has let this one in."""
+        """A channel to the first process. Raises RunError, RequestError or StoppedError."""
         host, port = self.here.coordinator
         limit = time.monotonic() + self.limit
         while not stop.asked:
@@ -102,7 +102,7 @@ class Meeting:
 
 
 def with_others(meeting: Meeting, work: Work) -> None:
-    """Does the work as one of several processes."""
+    """Does the work as one of several processes. Raises RunError, RequestError or StoppedError."""
     process = meeting.here.process
     with stoppable() as stop:
         listener = None if process.rank else meeting.listener()
@@ -149,7 +149,8 @@ def name_of(rank: int, host: str) -> str:
 
 
 def require_reach(process: Process) -> None:
-    """Connects to each other host: behind a firewall, frameworks would wait for minutes."""
+    """Connects to each other host. Raises RunError that names one that cannot be reached."""
+    # Behind a firewall, frameworks would wait for minutes without a word.
     if len(set(process.hosts)) == 1:
         return
     address = process.addresses[process.rank]

@@ -56,7 +56,7 @@ def judge_model(candidate: Any, setting: Setting) -> Cases:
         expected = numpy_nets.logits(chapter, X, weights)
         off, _ = distance(logits, expected)
         if off > allowed(logits):
-            require(np.isfinite(logits).all(), "logits are NaN or infinite", "logits")
+            require(np.isfinite(logits).all(), "the logits are NaN or infinite", "logits")
             text = wrong_logits(chapter, weights, X, logits, SINGLE)
             text = text or f"but for {off:.1e} of the largest one"
             raise WrongError(f"the logits are those of {setting.net} {text}", "logits")

@@ -51,9 +51,8 @@ def _judge_stage(stage: int, items: Any, m: int) -> list[Pass]:
     passes = [_pass(item, stage) for item in as_list(items, f"stage {stage}")]
     every = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
     for entry in [*every, *passes]:
-        count, due = passes.count(entry), int(entry in every)
-        text = f"stage {stage} has {entry.name()} {count} times, not {due}"
-        require(count == due, text, "passes")
+        text = f"{entry.name()} {passes.count(entry)} times, not {int(entry in every)}"
+        require(passes.count(entry) == (entry in every), f"stage {stage} has {text}", "passes")
     for forward, backward in zip(every[::2], every[1::2], strict=True):
         text = f"stage {stage} has {backward.name()} before {forward.name()}"
         require(passes.index(forward) < passes.index(backward), text, "before")

@@ -66,7 +66,7 @@ def diverged(name: str, device: int) -> RunError:
 
 
 def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
-    """Weights, and all devices' running statistics, (k, channels)."""
+    """Weights, and all devices' running statistics as (k, channels). Raises RunError if unlike."""
     weights = [{name: copy[name] for name in copy if trainable(name)} for copy in copies]
     names = [name for name in copies[0] if not trainable(name)]
     stacks = {name: np.stack([copy[name] for copy in copies]) for name in names}
@@ -89,7 +89,7 @@ def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Wei
 
 
 def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
-    """The whole tensors. Raises RunError where copies of a part differ."""
+    """The whole tensors from devices' parts. Raises RunError where copies of a part differ."""
     tensors: Weights = {}
     for name, layout in layouts.items():
         parts: dict[Part, Array] = {}

@@ -23,7 +23,10 @@ class Strict(BaseModel):
 
 
 class Epoch(Strict):
-    """One epoch, counted from 1; seconds are of training."""
+    """One epoch, counted from 1. Seconds are of training, without evaluation.
+
+    `minibatches_sha256` covers the images and labels of its minibatches, in order.
+    """
 
     epoch: Count
     steps: Count

@@ -65,7 +65,7 @@ class Laboratory:
         return partial(collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
     def compare(self, entries: int, names: Iterable[str], budget: float) -> list[Compared]:
-        """Times float32 allreduces and their parts, in `budget` seconds."""
+        """Times float32 allreduces between all devices, and their parts, in `budget` seconds."""
         k = len(self.devices)
         vectors = self.chapter.kernels.scatter(np.ones(k * entries, np.float32), self.devices)
         calls: dict[Hashable, Call] = {}
@@ -95,7 +95,7 @@ class Laboratory:
 
 
 def trials(chunks: int) -> list[Schedule]:
-    """Two devices cut and join vectors; then they also send them; then they also add."""
+    """Two devices cut vectors into chunks and join them; also send them to and fro; also add."""
     ends = [(i % 2, 1 - i % 2) for i in range(SENT)]
     return [
         Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in pairs))

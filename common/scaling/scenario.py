@@ -147,9 +147,9 @@ class Scenario(Flags):
         return " ".join([self.net, *words])
 
     def plan(self) -> Plan:
-        how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
-        where = self.strategy, self.devices, self.replicas
-        return strategies.split(self.network(), *where, **how)
+        net, where = self.network(), (self.strategy, self.devices, self.replicas)
+        m, order = self.microbatches, self.schedule
+        return strategies.split(net, *where, microbatches=m, schedule=order)
 
     def refusal(self) -> str:
         net = self.network()

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def status(program: str, work: Callable[[], int | None]) -> int:
-    """Does the work; the exit status, and a line if it failed."""
+    """Does the work; the exit status, and one line on standard error if it failed."""
     open_streams()
     try:
         with interruptible():

@@ -26,7 +26,7 @@ def _visible(character: str) -> str:
 
 
 def gist(text: str) -> str:
-    """The line of an error's text that says most; of C++, its `what()`."""
+    """An error's first line, the last if the first announces it, or `what()` of C++."""
     lines = text.strip().splitlines() or ["no reason given"]
     said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
     return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()

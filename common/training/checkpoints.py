@@ -73,7 +73,7 @@ class Checkpoint(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """Writes checkpoints `every` so many steps; `last` is the newest."""
+    """Writes checkpoints `every` so many steps; `last` is the newest, or that it resumes from."""
 
     folder: Path
     every: int

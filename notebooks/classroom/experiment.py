@@ -95,6 +95,7 @@ def run(name: str, command: Sequence[str]) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     if done.returncode:

@@ -14,24 +14,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
 from common.base.files import write_text
 from common.parallel.pipelines import IN_FLIGHT
 from common.records.record import Record
 from common.records.store import read_record
-from common.terminal.command import Parser
+from common.terminal.command import Parser, status
 
 RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
 
 def pipeline_run(record: Record) -> dict[str, Any]:
-    """The passes of a run of a pipeline, and their times in milliseconds."""
+    """The passes of a run and their times in milliseconds. Raises RunError if it has none."""
     options: Any = record.config.options
-    events = record.split.events if record.split else []
+    if record.chapter != "strategies" or options.strategy != "pipeline" or not record.split:
+        raise RunError(f"{record.file_name()} has no passes of a pipeline")
     names = record.framework, "torch"
     versions = (v for name, v in record.versions.items() if name.startswith(names) and v != "none")
     net = f"LeNet with {options.depth} layers more" if options.depth else "LeNet"
-    passes = [(e.device, int(e.what == "forward"), e.microbatch) for e in events]
-    times = [(round(1e3 * e.begin, 3), round(1e3 * e.end, 3)) for e in events]
+    passes = [(e.device, int(e.what == "forward"), e.microbatch) for e in record.split.events]
+    times = [(round(1e3 * e.begin, 3), round(1e3 * e.end, 3)) for e in record.split.events]
     return {
         "framework": record.framework,
         "about": f" {next(versions)}, the first step of a run of {net} on a minibatch of "
@@ -56,4 +58,4 @@ def write(paths: Sequence[Path]) -> None:
 if __name__ == "__main__":
     parser = Parser("python -m notebooks.drawing.pipeline_runs", __doc__)
     parser.add_argument("records", nargs="+", type=Path, metavar="FILE", help="records of runs")
-    write(parser.parse_args().records)
+    raise SystemExit(status(parser.prog, lambda: write(parser.parse_args().records)))

@@ -9,6 +9,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from common.base.arrays import Array, Weights
 from common.compare.numpy_nets import step
+from common.judge.judgement import require
+from common.judge.readers import call
 
 Message = tuple[int, int, int, bool]  # source, target, chunk, whether it is added
 
@@ -123,9 +125,9 @@ def with_zero1(update: Callable[..., None]) -> Callable[..., Any]:
             copies = [values.ravel().copy() for _ in shards]
             parts = [share * grad[name].ravel() for share, grad in zip(shares, grads, strict=True)]
             kept = velocities.setdefault(name, numpy.array_split(0 * copies[0], 3))
-            update(copies, parts, kept, 0.5, 0.9)
-            if not all(numpy.array_equal(copy, copies[0]) for copy in copies):
-                raise ValueError(f"{name} is not the same on all devices")
+            call(update, copies, parts, kept, 0.5, 0.9)
+            same = all(numpy.array_equal(copy, copies[0]) for copy in copies)
+            require(same, f"{name} is not the same on all devices", "gradient")
             velocity = (values - copies[0].reshape(values.shape)) / 0.5
             total[name] = velocity - 0.9 * last.get(name, 0)
             last[name] = velocity

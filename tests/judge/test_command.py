@@ -47,6 +47,11 @@ def test_the_examples_of_help_are_right() -> None:
 
 
 def test_a_notebook_asks_for_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    def allreduce_schedule(k: int) -> list[Any]:
+        return [] if k == 1 else 1 / 0  # type: ignore[return-value]
+
+    check(allreduce_schedule)
+    assert capsys.readouterr().out.startswith("not judged: at 2 devices: ZeroDivisionError")
     check(print)
     said = f"not judged: say which kind it is: kind= is one of {', '.join(TEXTS)}\n"
     assert capsys.readouterr().out == said

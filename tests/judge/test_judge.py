@@ -30,6 +30,7 @@ ALLREDUCES = {
     "return [sum(data)] * len(data)": "devices 0 and 1 share the memory of one array",
     "return [sum(data[i:] + data[:i]) for i in range(len(data))]": "differ in their last bits",
     "return [np.sum(data, axis=0).astype(float) for _ in data]": "float32: device 0 gets a sum of",
+    "return [sum(data).astype('float32') for _ in data]": "float64: device 0 gets a sum of float32",
     "return [sum(data).ravel() for _ in data]": "device 0 gets an array of shape (15,), not (3, 5)",
     "return [sum(data) for _ in data[:1]]": "1 of 2 devices get an array",
     """
@@ -55,7 +56,7 @@ SCHEDULES = {
 }
 
 PIPELINES = {
-    'return [[("forward", i) for i in range(microbatches)]] * stages': "backward 0 0 times",
+    'return [[("forward", i) for i in range(microbatches)]] * stages': "backward 0 0 times, not 1",
     'return [[("forward", 0)] * 2] * stages': "stage 0 has forward 0 2 times",
     TEXTS["pipeline"]["protocol"].partition("s):")[2]: "38% of the time (at least 38%) and keep 8",
     'return [[("backward", 0), ("forward", 0)]] * stages': "has backward 0 before forward 0",
@@ -202,6 +203,7 @@ def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 PORTS = LAYERS | {
     "are those of NumPy": ("tape", []),
+    "the logits are NaN or infinite": ("relu", lambda X: X * np.nan),
     "lenet but for": ("relu", lambda X: np.maximum(X, 1e-4 * X)),
 }
 

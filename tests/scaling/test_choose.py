@@ -52,6 +52,7 @@ def test_the_fastest_that_fit_are_chosen(memory: float) -> None:
     assert steps[0] == min(times)
     assert steps == sorted(steps)
     assert all(size <= memory for _, _, size in found)
+    assert not any(plan.schedule == "gpipe" for plan, _, _ in found)  # 1F1B is as fast
     assert len({(plan.strategy, plan.replicas) for plan, _, _ in found}) == len(found)
 
 

@@ -10,7 +10,7 @@ from fake_chapter import RECORD
 
 from common.base.errors import RunError
 from common.records.store import read_record
-from common.terminal.command import Parser, status
+from common.terminal.command import status
 from common.terminal.text import gist
 
 ROOT = Path(__file__).parents[2]
@@ -54,11 +54,6 @@ def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixtur
     assert status("command", work) == 1
     shown = r"é\n\x1b[2Ja\u202eb\udcff"
     assert capsys.readouterr().err == f"command: error: there is no {shown}\n"
-    with pytest.raises(SystemExit, match="2"):
-        Parser("command", "").parse_args(["--a\nb"])
-    assert capsys.readouterr().err == (
-        "command: error: unrecognized arguments: --a\\nb (--help explains the flags)\n"
-    )
 
 
 @pytest.mark.parametrize(
