@@ -59,10 +59,6 @@ class Divergence:
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.rank, rounded, self.entry.devices
 
-    def has_wrong_step(self) -> bool:
-        checks = self.result.checks(self.entry)
-        return any(check.check == "steps" and not check.passed for check in checks)
-
 
 @dataclass(frozen=True)
 class Suspect:
@@ -103,15 +99,23 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
 def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Suspect:
     first = divergences[0]
     run, result = first.entry.run, first.result
-    # A run without a wrong step may differ from wrong ones. More than three would take long.
-    tried = sorted(divergences, key=lambda each: not each.has_wrong_step())[:3]
-    evidence = [*islice(filter(None, map(fitting, tried)), 1)]
+    evidence = [*islice(filter(None, map(fitting, most_telling(divergences))), 1)]
     if run is None or first.rank in (ENDED, LATE):
         return Suspect(framework, chapter, divergences, evidence, decided=True)
     others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
     passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
     decided = not result.reference(run).includes(run) or 2 * passed > len(others)
     return Suspect(framework, chapter, divergences, evidence, decided)
+
+
+def most_telling(divergences: Sequence[Divergence]) -> list[Divergence]:
+    """Three, as more would take long: a run without a wrong step may differ from wrong ones."""
+
+    def no_wrong_step(each: Divergence) -> bool:
+        checks = each.result.checks(each.entry)
+        return all(check.passed for check in checks if check.check == "steps")
+
+    return sorted(divergences, key=no_wrong_step)[:3]
 
 
 def fitting(divergence: Divergence) -> str:

@@ -232,19 +232,16 @@ def test_the_mean_loss_of_every_epoch_is_compared(
     assert "epoch 6" in {check.where for check in verdict.failures}
 
 
-@pytest.mark.parametrize(
-    ("decay", "epochs", "expected"),
-    [
+def test_a_run_ends_with_an_accuracy() -> None:
+    for decay, epochs, expected in (
         ("none", [0.4], 0.4),
         ("none", [0.1, 0.2, 0.3, 0.5], 0.4),
         ("none", [0.1, 0.1, 0.1, 0.1, 0.6, 0.7, 0.8], 0.7),
         ("linear", [0.1, 0.2, 0.6], 0.6),
-    ],
-)
-def test_a_run_ends_with_an_accuracy(decay: str, epochs: list[float], expected: float) -> None:
-    figures = [SimpleNamespace(test_accuracy=each) for each in epochs]
-    record: Any = SimpleNamespace(config=SimpleNamespace(lr_decay=decay), epochs=figures)
-    assert final_accuracy(record) == pytest.approx(expected)
+    ):
+        figures = [SimpleNamespace(test_accuracy=each) for each in epochs]
+        record: Any = SimpleNamespace(config=SimpleNamespace(lr_decay=decay), epochs=figures)
+        assert final_accuracy(record) == pytest.approx(expected)
 
 
 def test_an_empty_folder_is_a_wrong_request(tmp_path: Path) -> None:

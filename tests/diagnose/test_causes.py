@@ -12,6 +12,7 @@ from common.base.arrays import Weights
 from common.compare import numpy_nets
 from common.diagnose.hints import loss_hint, statistics_hint
 from common.diagnose.mistakes import Update, mistake, wrong_logits
+from common.diagnose.suspects import Divergence, most_telling
 from common.judge.nets import examples
 from common.models.nets import LENET, Shapes, resnet18_shapes, trainable
 from common.parallel.shards import shard_bounds
@@ -132,3 +133,12 @@ def test_a_loss_is_named_by_what_fits() -> None:
     ):
         step: Any = SimpleNamespace(loss=loss, right=exact)
         assert loss_hint(RIGHT, step, 1e-8) == text
+
+
+def test_a_wrong_step_tells_more_than_what_differs_from_it() -> None:
+    def diverged(name: str) -> Divergence:
+        failed = SimpleNamespace(check=name, passed=False)
+        return Divergence(Any, SimpleNamespace(checks=lambda entry: [failed]), 0, name)  # type: ignore[arg-type]
+
+    group = [diverged(name) for name in ("weights", "weights", "outcome", "steps")]
+    assert [each.what for each in most_telling(group)] == ["steps", "weights", "weights"]

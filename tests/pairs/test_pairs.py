@@ -54,17 +54,15 @@ def test_one_wrong_entry_of_any_array_is_seen() -> None:
         assert compare_arrays({**expected, name: wrong}, expected, 1e-9).passed
 
 
-@pytest.mark.parametrize(
-    ("ours", "expected", "note"),
-    [
+def test_what_has_no_distance_or_is_not_equal_fails() -> None:
+    cases: list[tuple[Any, Any, str]] = [
         ([1.0, np.nan], [1.0, 2.0], "NaN or infinity in the first"),
         ([np.nan], [-np.inf], "NaN or infinity in the first and the second"),
         ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2); equal after .reshape(1, 2)"),
         ([1e308], [-1e308], ""),
-    ],
-)
-def test_what_has_no_distance_or_is_not_equal_fails(ours: Any, expected: Any, note: str) -> None:
-    assert only({"a": np.array(ours)}, {"a": np.array(expected)}).note == note
+    ]
+    for ours, expected, note in cases:
+        assert only({"a": np.array(ours)}, {"a": np.array(expected)}).note == note
 
 
 CHANGES: list[tuple[tuple[int, ...], Callable[[Array], Array], str]] = [
@@ -93,14 +91,11 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     }
 
 
-@pytest.mark.parametrize(
-    ("ours", "expected"),
-    [
+def test_what_cannot_be_told_is_not_said() -> None:
+    for ours, expected in (
         (np.zeros((3, 4)), np.zeros((4, 3))),  # any order would do
         (drawn(3, 4), drawn(4, 3, seed=1)),
         (np.full((2, 3), np.nan), np.full((3, 2), np.nan)),
         (drawn(1, 1), drawn(1)),  # a single number tells nothing
-    ],
-)
-def test_what_cannot_be_told_is_not_said(ours: Array, expected: Array) -> None:
-    assert likeness(ours, expected, 0.5) == ""
+    ):
+        assert likeness(ours, expected, 0.5) == ""

@@ -36,6 +36,7 @@ def test_every_candidate_keeps_what_its_plan_keeps() -> None:
     assert {plan.microbatches for plan in found if plan.strategy == "zero3"} == {1, 2, 4}
     assert {plan.microbatches for plan in found if plan.replicas == 2} == {1, 2, 3, 4, 6, 12}
     assert all(plan.strategy == "tensor" for plan in candidates(replace(SMALL, examples=16)))
+    assert all(plan.strategy != "data" for plan in candidates(replace(SMALL, examples=8 * 16)))
     for plan in found:
         assert kept(plan) == max(plan.usage().kept())
         time = plan.seconds()

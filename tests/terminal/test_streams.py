@@ -56,14 +56,11 @@ def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == f"command: error: there is no {shown}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
+def test_an_error_of_many_lines_is_told_by_one() -> None:
+    for text, line in (
         ("Traceback (most recent call last):\n  File 'a'\nError: no such", "Error: no such"),
         ("\nfirst\nsecond\n", "first"),
         (" \n", "no reason given"),
         ("terminate called after throwing\n  what():  no such file\nAborted", "no such file"),
-    ],
-)
-def test_an_error_of_many_lines_is_told_by_one(text: str, line: str) -> None:
-    assert gist(text) == line
+    ):
+        assert gist(text) == line
