@@ -34,7 +34,8 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
             if tight[-1][2] <= memory:
                 fitting[plan.strategy, plan.replicas] = tight[-1]
     if not tight:
-        raise RunError("no plan has whole sequences on every device: ask for other --examples")
+        what = "no plan has whole sequences on every device"
+        raise RunError(f"{what}: ask for --examples that are a multiple of --sequence")
     if not fitting:
         plan, _, least = min(tight, key=lambda choice: choice[2])
         words = ", ".join(f"{name} {getattr(plan, name)}" for name in SEARCHED)

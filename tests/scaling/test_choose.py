@@ -63,7 +63,7 @@ def test_if_nothing_fits_it_says_by_how_much() -> None:
         choose(SMALL, least - 1)
     assert caught.value.status == 1
     assert choose(SMALL, least)[0][2] == least
-    with pytest.raises(RunError, match="ask for other --examples"):
+    with pytest.raises(RunError, match="a multiple of --sequence"):
         choose(replace(SMALL, examples=15), 1e12)
 
 
