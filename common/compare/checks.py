@@ -15,8 +15,9 @@ from common.compare.collect import Answer, LoadedRecord, Reference, answer_of
 from common.compare.distances import Distance, compare
 from common.compare.findings import Check, Comparison, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
-from common.compare.recorded_steps import Recomputed, recompute_all
+from common.compare.recorded_steps import Recomputed, recompute, recompute_all
 from common.compare.runs import (
+    ENDS,
     LAYERS,
     NUMERICAL,
     Run,
@@ -89,6 +90,13 @@ class SuiteResult:
         others = self.related.get(self.suite.repeats, ())
         return next((x for x in others if (x.record.framework, x.devices) == who), None)
 
+    def as_in_float64(self, run: Run) -> Run:
+        """The run with the first gradient that it has where rounding decides no ReLU unit."""
+        recomputed = self.recomputed.get(run.name)
+        if recomputed is None and run.record.config.dtype == "float32":
+            recomputed = recompute(run)
+        return recomputed.as_in_float64(run) if recomputed else run
+
     def scales(self, run: Run) -> Mapping[str, float]:
         """What the distances of a run's gradients are relative to."""
         recomputed = self.recomputed.get(run.name)
@@ -114,6 +122,7 @@ class SuiteResult:
             config=self.runs[0].record.config if self.runs else None,
             compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
             checks=checks,
+            shown=[check for run in self.runs for check in later_distances(run, self)],
             notes=[*self.notes, *variables_set(self.runs)],
             lacking=dict(self.lacking),
         )
@@ -166,8 +175,17 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
 
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
+    """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
+    check = steps_of(run, result.recomputed.get(run.name))
+    if check and check.hidden and check.passed:
+        suite = result.suite
+        check.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
+    return check
+
+
+def steps_of(run: Run, recomputed: Recomputed | None) -> Check | None:
     """How far the recorded steps are from NumPy's: the quantity nearest to failing."""
-    if not (recomputed := result.recomputed.get(run.name)):
+    if recomputed is None:
         return None
     worst = nearest_to_failing(
         farthest(kind, distances, run.limits[kind]) for kind, distances in recomputed.steps.items()
@@ -178,6 +196,17 @@ def steps(run: Run, result: SuiteResult) -> Check | None:
     worst.steps = len(recomputed.steps["loss"])
     worst.hidden = len(recomputed.hidden)
     return worst
+
+
+def later_distances(run: Run, result: SuiteResult) -> Iterator[Check]:
+    """How far a short float32 run ends from others. It decides nothing: right runs part."""
+    others = result.others(run)
+    whole = run.tolerances and not run.wrong_array[0] and not run.long
+    for name in ENDS if whole and run.record.config.dtype == "float32" else ():
+        prefix = {**NUMERICAL, **LAYERS}[name]
+        if part(run.arrays, prefix) and part(others, prefix):
+            check = farthest(name, compare(run.arrays, others, prefix), None)
+            yield check.model_copy(update={"framework": run.record.framework})
 
 
 def curve(run: Run, result: SuiteResult) -> Check | None:
@@ -198,17 +227,13 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
     alone = [other for other in single if other.record.framework == framework]
     if not alone or alone[0].wrong_array[0]:
         return failed("there is no run on one device to compare with")
-    ours, theirs = (
-        recomputed.as_in_float64(x) if (recomputed := result.recomputed.get(x.name)) else x
-        for x in (run, alone[0])
-    )
-    return against(ours, theirs, result.scales(run))
+    return against(run, alone[0], result)
 
 
-def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
-    """How far two runs are apart: the quantity nearest to failing."""
-    ours, theirs = run.compared(run.arrays), run.compared(other.arrays)
-    return nearest_to_failing(between(ours, theirs, run.limits, scales))
+def against(run: Run, other: Run, result: SuiteResult) -> Check:
+    """How far two runs are apart, without flipped units: the quantity nearest to failing."""
+    ours, theirs = (run.compared(result.as_in_float64(x).arrays) for x in (run, other))
+    return nearest_to_failing(between(ours, theirs, run.limits, result.scales(run)))
 
 
 def between(
@@ -251,7 +276,7 @@ def hosts(run: Run, result: SuiteResult) -> Check | None:
     if (repeated := result.repeated(run)) is None:
         return failed("there is no run on one host to compare with")
     if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
-        return against(run, repeated, {})
+        return against(run, repeated, result)
     theirs = repeated.arrays
     # -0.0 is 0.0, to which it may be added.
     other_bits = [
@@ -286,7 +311,7 @@ def gpus(run: Run, result: SuiteResult) -> Check | None:
         return failed("it ran on the CPU, and the suite asks for GPUs")
     if (repeated := result.repeated(run)) is None:
         return failed("there is no run on as many CPU devices to compare with")
-    return against(run, repeated, result.scales(run))
+    return against(run, repeated, result)
 
 
 def accuracy(run: Run, result: SuiteResult) -> Check | None:

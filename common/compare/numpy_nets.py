@@ -8,7 +8,7 @@ columns).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
 
@@ -43,7 +43,8 @@ class Pass:
 
     Each of `shards` is normalized by itself; without any, running statistics are used.
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
-    is relative to what was summed: `added` has what takes the place of the largest entry.
+    is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
+    the number of terms.
     `statistics` are the running statistics after this minibatch, as the first shard sees it.
     Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
     """
@@ -53,6 +54,7 @@ class Pass:
         self.shards = [(a, b) for a, b in shards if b > a]  # empty shards count nowhere
         self.gradients: Weights = {}
         self.added: dict[str, float] = {}
+        self.terms: dict[str, int] = {}
         self.statistics: Weights = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
@@ -86,6 +88,7 @@ class Pass:
                 most = SUMS * float((sizes[0] @ sizes[1].T).max())
                 self.added[f"{name}.weight"] = max(most, largest(d_weight))
                 self.added[f"{name}.bias"] = largest_sum(d, axis=1)
+                self.terms |= dict.fromkeys((f"{name}.weight", f"{name}.bias"), d.shape[1])
             if first:  # the gradient of images is not needed
                 return d
             parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
@@ -122,6 +125,7 @@ class Pass:
                 self.gradients[f"{name}.{kind}"] = terms.sum(axis=axes)
                 if not self.flipped:
                     self.added[f"{name}.{kind}"] = largest_sum(terms, axis=axes)
+                    self.terms[f"{name}.{kind}"] = d[:, 0].size
             d_normal = d * scale
             d_in = np.empty_like(X)
             for (a, b), deviation in zip(self.shards, deviations, strict=True):
@@ -255,13 +259,17 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 
 @dataclass(frozen=True)
 class Step:
-    """The mean loss, its gradient, running statistics, and what their rounding is relative to."""
+    """The mean loss, its gradient, running statistics, and what their rounding is relative to.
+
+    A gradient is a sum over the minibatch, in a convolution or a norm of as many `terms`.
+    """
 
     loss: float
     loss_scale: float
     gradients: Weights
     statistics: Weights
     scales: dict[str, float]
+    terms: dict[str, int] = field(default_factory=dict)
 
 
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
@@ -278,7 +286,7 @@ def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards:
     net.backward(d)
     loss_scale = max(loss, largest(output))
     scales = {k: net.added.get(k) or largest(grad) or 1.0 for k, grad in net.gradients.items()}
-    return Step(loss, loss_scale, net.gradients, net.statistics, scales)
+    return Step(loss, loss_scale, net.gradients, net.statistics, scales, net.terms)
 
 
 def doubled(weights: Mapping[str, Array]) -> Weights:

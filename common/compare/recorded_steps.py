@@ -19,7 +19,7 @@ from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
 from common.compare.distances import Distance, compare, distance
-from common.compare.limits import Tolerances
+from common.compare.limits import LIMITS, Tolerances
 from common.compare.runs import Run
 from common.data.minibatches import pixels
 from common.models.weights_file import digest
@@ -127,7 +127,8 @@ def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
 class RecordedStep:
     """One step of a run, counted from 1, and, as `right`, its exact result.
 
-    `exact` (n,) has its gradients, `scale` (n,) what their distances are relative to.
+    `exact` (n,) has its gradients, `scale` (n,) what their distances are relative to, `summing`
+    (n,) the epsilons by which their sums may be off besides.
     """
 
     def __init__(self, run: Run, number: int, right: numpy_nets.Step | None = None) -> None:
@@ -148,12 +149,16 @@ class RecordedStep:
         self.minibatch = run.record.chapter, X, y, self.before, bounds
         self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
-        grads = self.right.gradients
-        scales = [np.full(grads[name].size, self.right.scales[name]) for name in grads]
-        self.scale = np.concatenate(scales)
+        self.scale = self.repeated(self.right.scales)
+        self.summing = LIMITS[run.record.chapter].per_term * self.repeated(self.right.terms)
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)
+
+    def repeated(self, figures: Mapping[str, float]) -> Array:
+        """The figure of each tensor, 0 without one, for each entry of it."""
+        grads = self.right.gradients
+        return np.concatenate([np.full(grads[x].size, figures.get(x, 0.0)) for x in grads])
 
     def by_name(self, vector: Array) -> Weights:
         arrays, start = {}, 0
@@ -174,7 +179,7 @@ class RecordedStep:
         if self.velocity_before:
             carried = self.momentum * self.vector(self.velocity_before)
         moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
-        hidden = rounding * np.finfo(self.dtype).eps / self.scale
+        hidden = np.finfo(self.dtype).eps * (rounding / self.scale + self.summing)
         left, gained, flipped, tried = self.explain(moved - carried, hidden, limit)
         ours, exact = np.array([self.loss]), np.array([self.right.loss])
         far, _ = distance(ours, exact, self.right.loss_scale)

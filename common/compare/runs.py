@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from common.backends.frameworks import FRAMEWORKS
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
-from common.chapters.chapters import SPECS, SUITES
+from common.chapters.chapters import SPECS
 from common.chapters.suites import Settings
 from common.compare.limits import LIMITS, Tolerances
+from common.models.weights_file import digest
 from common.records.record import Record
 from common.records.trace import expected_arrays, traced_steps
 from common.settings.arguments import all_settings
@@ -62,27 +62,24 @@ class Run:
     def shards(self) -> int | None:
         return self.record.config.options.shards(self.devices)
 
-    @cached_property
+    @property
     def beginning(self) -> int:
-        """The steps over which rounding stays rounding, known of float64 and suites."""
-        config = self.record.config
-        known = config.dtype == "float64" or in_a_suite(config) or not traced_steps(config)
-        return LIMITS[self.record.chapter].beginning if known else 1
+        """The steps whose losses two runs share: in float32 one, as a ReLU unit may flip in it."""
+        exact = self.record.config.dtype == "float64"
+        return LIMITS[self.record.chapter].beginning if exact else 1
 
     @property
     def long(self) -> bool:
-        return len(self.record.losses) > self.beginning
+        return len(self.record.losses) > LIMITS[self.record.chapter].beginning
 
     @cached_property
     def tolerances(self) -> Tolerances:
         """How far each quantity may be off; empty where the dtype has no limits."""
-        limits = LIMITS[self.record.chapter]
-        dtype = self.record.config.dtype
-        most = limits.tolerances.get(dtype, {})
-        if not most or not self.long:
-            return most
-        long = most | limits.long.get(dtype, {})
-        return {name: long[name] for name in long if name not in ENDS}
+        limits, config = LIMITS[self.record.chapter], self.record.config
+        most = limits.tolerances.get(config.dtype, {})
+        if most and config.dtype == "float32" and not traced_steps(config):
+            most = most | limits.large
+        return {name: most[name] for name in most if not (self.long and name in ENDS)}
 
     @property
     def limits(self) -> dict[str, float]:
@@ -109,6 +106,9 @@ class Run:
         if (steps := [epoch.steps for epoch in epochs]) != due:
             return "epochs", f"epochs have {steps} steps, expected {due}"
         expected = expected_arrays(self.record)
+        begun = part(self.arrays, "trace/weights/0/")
+        if begun and digest(begun) != self.record.initial_weights_sha256:
+            return "trace/weights/0", "the first step does not begin with the initial weights"
         ours = {name: (array.shape, str(array.dtype)) for name, array in self.arrays.items()}
         for name in sorted(expected.keys() | ours.keys()):
             kinds = ours.get(name), expected.get(name)
@@ -140,13 +140,6 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
         return {"devices": "fewer"}
     planned, ours = asked.settings(), config.settings()
     return {k: planned[k] for k in ours if k not in ANY and ours[k] != planned[k]}
-
-
-@cache
-def in_a_suite(config: Config) -> bool:
-    suites = [suite for suite in SUITES if suite.chapter == config.chapter]
-    known = config.framework in FRAMEWORKS
-    return known and any(not other_settings(config, x.settings, x.kind) for x in suites)
 
 
 @cache

@@ -152,7 +152,7 @@ def _of_numbers(
     entry: LoadedRecord, run: Run, result: SuiteResult, failed: dict[str, Check]
 ) -> Divergence:
     loss = 0
-    if "trajectory" in failed:
+    if "trajectory" in failed and "trajectory" in run.tolerances:
         ours = run.compared(run.arrays)["losses"]
         expected = run.compared(result.expected(run))["losses"]
         loss = first_beyond(ours, expected, run.tolerances["trajectory"].limit)

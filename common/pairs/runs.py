@@ -6,11 +6,12 @@ from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.compare.checks import between
+from common.compare.checks import between, steps_of
 from common.compare.collect import identity, load
 from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
 from common.compare.limits import LIMITS
+from common.compare.recorded_steps import recompute
 from common.compare.runs import NUMERICAL, Run
 from common.models.weights_file import bfloat16_note, load_arrays
 from common.pairs.arrays import PairVerdict, compare_arrays
@@ -63,6 +64,9 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
             check.note = f"first at step {step}"
         elif len(check.diverged) > 1:
             check.note = f"{len(check.diverged)} arrays diverge, first {check.diverged[0]}"
+    if tolerance is None and coarser.record.config.dtype == "float32":
+        each = [steps_of(run, recompute(run)) for run in (ours, expected)]
+        checks += [check.model_copy(update={"check": "steps"}) for check in each if check]
     if tolerance is None and coarser.long:
         curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
         # Two right runs could be two limits apart.

@@ -24,8 +24,11 @@ LAYERS_PROBE: Final = 10
 """Examples whose output of each layer a run keeps."""
 
 WHOLE, FIRST, ENDS = 20, 3, 10
-"""A run of 20 steps keeps all, a longer one the first 3, the last of 10 epochs, and the next one
-after the first epoch, at whose end a state may get lost."""
+"""A run of 20 steps keeps all, a longer one the first 20 if they are `CHEAP`, else the first 3; the
+last of 10 epochs, and the next one after the first epoch, at whose end a state may get lost."""
+
+CHEAP: Final = 3 * 10**8
+"""The most operations of a step that takes milliseconds to recompute: LeNet's with 20 images."""
 
 MOST_BYTES: Final = 32 * 2**20
 """The most bytes of weights and velocities that a run keeps."""
@@ -39,9 +42,10 @@ def traced_steps(config: Config) -> list[int]:
     steps, epochs = config.number_of_steps(), config.number_of_epochs()
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
-    first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
-    wanted = sorted({*first, *ends, min(ends[0] + 1, steps), steps})
     operations = config.options.operations() * config.batch_size
+    most = WHOLE if steps <= WHOLE or operations <= CHEAP else FIRST
+    first = range(1, 1 + min(steps, most))
+    wanted = sorted({*first, *ends, min(ends[0] + 1, steps), steps})
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
     while len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS:

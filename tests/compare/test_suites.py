@@ -26,6 +26,7 @@ from common.compare.numpy_nets import Step
 from common.compare.runs import Run, follows_preset
 from common.grid import runs
 from common.parity import PAGE_NEEDS, main
+from common.records.trace import traced_steps
 from common.report.text import conclusion, not_run, subtitle
 from common.settings.arguments import all_settings
 from common.settings.config import Config
@@ -72,8 +73,7 @@ def run(folder: Path, suite: Suite, framework: str, devices: int, backend: Any =
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs of all three suites, where they replace the project's."""
-    for module in ("runs", "folder"):
-        monkeypatch.setattr(f"common.compare.{module}.SUITES", [FOR_ALL, FOR_SOME, ON_GPUS])
+    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, FOR_SOME, ON_GPUS])
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         run(tmp_path, FOR_ALL, framework, devices)
         if framework in WITH_GPU:
@@ -278,3 +278,16 @@ def test_a_run_over_hosts_has_the_bits_of_one_host() -> None:
     assert elsewhere(OVER_HOSTS, several, []) == []
     told = ["in processes of one host: pytorch"]
     assert elsewhere(OVER_HOSTS, [*several, on("aaa")], []) == told
+
+
+def test_every_step_of_a_short_suite_is_kept() -> None:
+    """In float32 runs are not compared after their first step, as each step is."""
+    for suite in SUITES:
+        if "preset" in suite.settings:
+            continue
+        for framework, devices in product(FRAMEWORKS, (*suite.devices, *suite.more_devices)):
+            if framework in suite.lacking:
+                continue
+            given = all_settings(framework, suite.chapter, suite.settings)
+            config = Config.of(given, devices, "cpu")
+            assert traced_steps(config) == [*range(1, config.number_of_steps() + 1)]

@@ -12,6 +12,7 @@ from common.base.arrays import Weights
 from common.chapters.concise import ConciseOptions
 from common.compare.recorded_steps import recompute
 from common.pairs.runs import read_run
+from common.records import trace
 from common.records.trace import snapshots, traced_steps
 
 
@@ -19,9 +20,14 @@ def config(**changes: Any) -> Any:
     return CONFIG.model_copy(update=changes)
 
 
-def test_of_long_runs_and_large_nets_few_steps_are_kept() -> None:
+def test_of_long_runs_and_large_nets_few_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [21, 30, 39, 48, 57, 66, 75, 84, 90]
+    for steps in ({"epochs": None, "steps": 20}, {"epochs": 30}):
+        assert traced_steps(config(**steps))[:20] == list(range(1, 21))
+    assert traced_steps(config(epochs=30, dtype="float32"))[20:] == ends
+    monkeypatch.setattr(trace, "CHEAP", 0)
     assert traced_steps(config(epochs=None, steps=20)) == list(range(1, 21))
-    steps = [1, 2, 3, 4, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]
+    steps = [1, 2, 3, 4, 12, *ends]
     assert traced_steps(config(epochs=30)) == steps
     wanted = {0, *steps, *(step - 1 for step in steps)}
     assert [*snapshots(config(epochs=30)), steps[-1]] == sorted(wanted)
