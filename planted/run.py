@@ -67,12 +67,7 @@ def seconds_used() -> float:
 
 def answers(framework: str, names: Sequence[str]) -> Iterator[Answer]:
     """What the comparison says of bugs; raises RunError if a run without a bug is red."""
-    from common.backends.loading import preload, set_tf32
-
-    alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
-    os.environ |= alone  # read when a framework is loaded
-    set_tf32(False)
-    preload(framework, "common.training.run")
+    get_ready(framework)
     begun, runs = seconds_used(), dict[str, set[int]]()
     bugs = [BUGS[name] for name in names if framework in BUGS[name].wrong]
     for name, devices in chain(*(planned(bug, framework).items() for bug in bugs)):
@@ -87,6 +82,16 @@ def answers(framework: str, names: Sequence[str]) -> Iterator[Answer]:
         begun = seconds_used()
         answer = answer_to(bug, framework, right)
         yield answer.model_copy(update={"seconds": seconds_used() - begun})
+
+
+def get_ready(framework: str) -> None:
+    """Loads a framework, so that runs are forked from here."""
+    from common.backends.loading import preload, set_tf32
+
+    alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ |= alone  # read when a framework is loaded
+    set_tf32(False)
+    preload(framework, "common.training.run")
 
 
 def planned(bug: Bug, framework: str) -> Runs:

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import nox
 from nox.command import CommandFailed
@@ -11,7 +12,13 @@ from common.backends.frameworks import FRAMEWORKS
 from common.prove import MOST, gpu_flags
 from sessions import environments as python_of
 from sessions.accelerators import Choice
-from sessions.environments import RESULTS, available, fast_compilation, require_known
+from sessions.environments import (
+    RESULTS,
+    available,
+    compilation_cache,
+    fast_compilation,
+    require_known,
+)
 from sessions.pins import PROJECT
 
 
@@ -29,6 +36,37 @@ def faults(session: nox.Session) -> None:
         passed.append(passes(session, *command, env=env))
     if not all(passed):
         session.error("tests have failed, see above")
+
+
+INSTRUCTION_SETS: Final[dict[str, list[dict[str, str]]]] = {
+    "pytorch": [
+        {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    ],
+    "tensorflow": [{"ONEDNN_MAX_CPU_ISA": "AVX2"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}],
+    "jax": [{"XLA_FLAGS": f"--xla_cpu_max_isa={isa}"} for isa in ("AVX2", "SSE4_2")],
+    "mxnet": [
+        {"OPENBLAS_CORETYPE": "Haswell", "DNNL_MAX_CPU_ISA": "AVX2"},
+        {"OPENBLAS_CORETYPE": "Nehalem", "DNNL_MAX_CPU_ISA": "SSE41"},
+    ],
+}
+"""Variables by which frameworks compute as on other processors: they round in another order."""
+
+
+@nox.session(venv_backend="none")
+def right(session: nox.Session) -> None:
+    """Make right runs with 20 seeds, of which none may be red; `-- --first=100`: with others."""
+    session.env.update(python_of.NO_GPUS)
+    passed = []
+    for name in available():
+        command = [python_of.framework(session, name), "-m", "planted.right", name]
+        for variables in ({}, *INSTRUCTION_SETS[name]):
+            env = {**compilation_cache(name), **variables}
+            some = ["--seeds=5"] if variables else ["--seeds=20", "--quick=5"]
+            passed.append(passes(session, *command, *some, *session.posargs, env=env))
+    passed.append(passes(session, python_of.common(session), "-m", "planted.right"))
+    if not all(passed):
+        session.error("right runs are red, see above")
 
 
 def passes(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> bool:

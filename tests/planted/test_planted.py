@@ -1,13 +1,16 @@
 """Planted bugs are listed, planted in runs, and answered by the page."""
 
 import re
+from itertools import product
 
 import pytest
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SUITES
-from planted import page
+from common.chapters.strategies import STRATEGIES
+from common.compare.findings import Check
+from planted import page, right
 from planted.__main__ import main
 from planted.bugs import BUGS, CONTROL
 from planted.page import Answer
@@ -40,6 +43,26 @@ def test_every_bug_has_words_a_source_and_runs(capsys: pytest.CaptureFixture[str
         assert bool(bug.runs) != bool(bug.test)
         for name, devices in bug.runs.items():
             assert {*devices} <= {*known[name].devices, *known[name].more_devices}
+
+
+def test_right_runs_are_of_every_net_strategy_and_number_of_devices() -> None:
+    made = {(name.split()[0], k) for name, k in right.short_runs(range(9))}
+    assert made == {*product(("scratch", "concise", "strategies"), (1, 2, 3))}
+    for k in (2, 3):
+        split = {name for name, devices in right.short_runs(range(6)) if devices == k}
+        assert {f"strategies float64-{name}" for name in STRATEGIES} <= split
+
+
+def test_a_right_run_that_is_red_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    run = {"framework": "jax", "chapter": "scratch", "suite": "float32", "devices": 2}
+    checks = [Check(check="steps", passed=passed, note="off", **run) for passed in (True, False)]
+    assert right.told([("seed 1, synthetic", checks[:1])]) == 0
+    assert right.told([("seed 1, synthetic", checks)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "0 of 1 checks red, in 1 runs without a bug",
+        "seed 1, synthetic: FAILED steps: jax scratch on 2, float32: off",
+        "1 of 2 checks red, in 1 runs without a bug",
+    ]
 
 
 def test_a_row_names_frameworks_only_where_they_differ() -> None:

@@ -1,0 +1,185 @@
+"""Right runs with many seeds, in float32, of which the comparison must accuse none.
+
+python -m planted.right jax --seeds 20
+"""
+
+if __name__ == "__main__":
+    from common.base.tuning import keep_memory
+
+    keep_memory()
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, Any, Final
+from unittest.mock import patch
+
+from common.backends.devices import Process
+from common.backends.frameworks import FRAMEWORKS
+from common.base.children import end, start
+from common.base.errors import RequestError, RunError
+from common.base.machine import cores
+from common.chapters.suites import Suite
+from common.compare.findings import Check
+from common.compare.folder import examine
+from common.grid import work
+from common.report.text import describe
+from common.terminal import values
+from common.terminal.command import Parser, status
+from common.training.job import Job
+from planted.run import KNOWN, get_ready, settings
+
+DATA: Final = "fashion-mnist", "synthetic"
+SPLIT: Final = "data", "pipeline", "tensor", "zero1", "zero2", "zero3"
+"""The strategies; each seed has the next one."""
+
+Task = tuple[str, int]
+"""A suite, and a number of devices."""
+
+
+@dataclass(frozen=True)
+class ManySeeds(Job):
+    """A job that trains with one seed after the other, each in a folder of its own."""
+
+    seeds: Sequence[int] = ()
+
+    def __call__(self, process: Process) -> None:
+        same = "data", "command_line", "started", "launcher", "environment"
+        for seed in self.seeds:
+            files = replace(self.files, out=Path(str(self.files.out).replace("SEED", str(seed))))
+            job = {name: getattr(self, name) for name in same}
+            Job({**self.settings, "seed": seed}, files, **job)(process)
+
+
+def work_seeds(seeds: Sequence[int], *run: Any) -> None:
+    """What the process of some runs does: see `common.grid.work`."""
+    with patch("common.training.run.Job", partial(ManySeeds, seeds=seeds)):
+        work(*run)
+
+
+def short_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
+    """The seeds of the runs of a few steps, on 1, 2 and 3 devices."""
+    tasks: dict[Task, list[int]] = {}
+    nets = "scratch float32", "concise float32-per-device", "concise float32-sync"
+    for seed in seeds:
+        split = f"strategies float64-{SPLIT[seed % len(SPLIT)]}"
+        alone = "strategies float64-data", 1
+        for task in (*product(nets, (1, 2, 3)), alone, *product([split], (2, 3))):
+            tasks.setdefault(task, []).append(seed)
+    return tasks
+
+
+def quick_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
+    """The seeds of the runs of the quick presets."""
+    return {task: [*seeds] for task in product(("concise quick", "scratch quick"), (1, 2))}
+
+
+def make(framework: str, tasks: dict[Task, list[int]], folder: Path, **more: Any) -> None:
+    """Makes runs, those of a task in one process. Raises RunError if one cannot be made."""
+    waiting, running = list(tasks.items()), dict[Any, tuple[BaseProcess, IO[str]]]()
+    with ExitStack() as stack:
+        stack.callback(lambda: end(process for process, _ in running.values()))
+        while waiting or running:
+            while waiting and len(running) < cores():
+                (name, devices), seeds = waiting.pop(0)
+                printed = stack.enter_context(TemporaryFile("w+"))
+                output = Connection(os.dup(printed.fileno()), readable=False)
+                given = settings(KNOWN[name], devices, str(folder / "SEED")) | more
+                process = start(work_seeds, seeds, framework, KNOWN[name].chapter, given, output)
+                running[process.sentinel] = process, printed
+            for sentinel in wait(list(running)):
+                process, printed = running.pop(sentinel)
+                process.join()
+                if process.exitcode:
+                    printed.seek(0)
+                    raise RunError(printed.read())
+
+
+def checks_of(folder: Path, framework: str) -> list[Check]:
+    """The checks of one framework's runs, but for the lack of others."""
+    results = examine(folder, frameworks=[framework])
+    checks = [check for result in results for check in result.comparison.checks]
+    return [check for check in checks if check.check != "peers"]
+
+
+def short(framework: str, seeds: Sequence[int]) -> Iterator[tuple[str, list[Check]]]:
+    """The checks of the short runs of each seed, on each data set."""
+    for dataset in DATA:
+        with TemporaryDirectory(prefix="right-") as name:
+            make(framework, short_runs(seeds), Path(name), dataset=dataset, dtype="float32")
+            for seed in seeds:
+                yield f"seed {seed}, {dataset}", checks_of(Path(name) / str(seed), framework)
+
+
+def quick(folder: Path) -> Iterator[tuple[str, list[Check]]]:
+    """The checks of all frameworks' runs of the quick presets; they are removed."""
+    for each in sorted(folder.glob("*/[0-9]*")):
+        results = examine(each, suites=["quick"], planned=Suite.counts)
+        checks = [check for result in results for check in result.comparison.checks]
+        yield f"seed {each.name}, {each.parent.name}", checks
+        rmtree(each)
+
+
+def told(answers: Iterable[tuple[str, list[Check]]]) -> int:
+    """Prints every red check, and the counts. Returns 1 if any is red, else 0."""
+    runs, checks, red = 0, 0, 0
+    for where, found in answers:
+        runs += len({(x.framework, x.chapter, x.suite, x.devices) for x in found})
+        checks += len(found)
+        for check in found:
+            if not check.passed:
+                red += 1
+                print(f"{where}: {describe(check)}", flush=True)
+    print(f"{red} of {checks} checks red, in {runs} runs without a bug", flush=True)
+    return int(red > 0)
+
+
+def parser() -> Parser:
+    command = Parser("python -m planted.right", __doc__)
+    add = command.add_argument
+    who = "make its runs, and compare the short ones (compare the quick presets' runs in DIR)"
+    add("framework", nargs="?", choices=FRAMEWORKS, help=who)
+    add("--seeds", type=values.count(values.REPEATS), default=20, metavar="N", help="(%(default)s)")
+    add("--first", type=values.seed, default=0, metavar="SEED", help="(%(default)s)")
+    quick = "also make N seeds' runs of the quick presets, in DIR (%(default)s)"
+    add("--quick", type=values.count(values.REPEATS, least=0), default=0, metavar="N", help=quick)
+    add(
+        "--out",
+        type=values.path,
+        default=Path("results/right"),
+        metavar="DIR",
+        help="(%(default)s)",
+    )
+    return command
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Does what the flags say. Returns 0, or 1 if a run is red."""
+    if not flags.framework:
+        if not any(flags.out.glob("*/[0-9]*")):
+            raise RequestError(f"there are no runs in {flags.out}: `nox -s right` makes them")
+        return told(quick(flags.out))
+    get_ready(flags.framework)
+    for dataset in DATA if flags.quick else ():
+        tasks = quick_runs(range(flags.first, flags.first + flags.quick))
+        make(flags.framework, tasks, flags.out / dataset, dataset=dataset)
+    return told(short(flags.framework, range(flags.first, flags.first + flags.seeds)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Makes right runs. Returns 0, 1 if one is red, 2, 130 or 143."""
+    command = parser()
+    return status(command.prog, lambda: run(command.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
