@@ -11,7 +11,7 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
@@ -54,12 +54,24 @@ def runs(
 
 
 def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Connection) -> None:
-    """Does in a process of its own what the command of a run does, with its output in a file."""
+    """Does in a process of its own what the command of a run does, with its output in a file.
+
+    A run with checkpoints is then resumed from its first one.
+    """
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
-    flags = as_flags(settings)
-    print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
-    raise SystemExit(run_chapter(framework, chapter, flags))
+
+    def command(**files: Any) -> int:
+        flags = as_flags({**settings, **files})
+        print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
+        return run_chapter(framework, chapter, flags)
+
+    if not (every := settings.get("checkpoint_every")):
+        raise SystemExit(command())
+    with TemporaryDirectory() as kept:
+        code = command(checkpoint_dir=kept)
+        first = next(Path(kept).glob(f"*-step{every}.json"), "")
+        raise SystemExit(code or command(checkpoint_dir=f"{kept}/resumed", resume_from=first))
 
 
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:

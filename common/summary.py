@@ -49,15 +49,19 @@ def table(runs: Sequence[Record]) -> str:
 
 
 def row(run: Record) -> list[str]:
-    """Accuracy and speed of a run: times and rates are means over its epochs."""
-    epochs = run.epochs
+    """Accuracy and speed of a run: times and rates are means over the epochs that it has trained.
+
+    Elsewhere trained steps are named: its accuracies rest on them.
+    """
+    epochs, timed = run.epochs, run.timed_epochs()
+    who = f"{run.framework} {run.config.options.way()}".rstrip()
     return [
-        f"{run.framework} {run.config.options.way()}".rstrip(),
+        f"{who}, {others}" if (others := run.elsewhere()) else who,
         str(run.config.devices),
         f"{final_accuracy(run):.3f}",
         f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
-        f"{fmean(epoch.seconds for epoch in epochs):.1f}",
-        f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
+        f"{fmean(epoch.seconds for epoch in timed):.1f}" if timed else "",
+        f"{fmean(epoch.images_per_second for epoch in timed):,.0f}" if timed else "",
         f"{(run.peak_memory or 0) / 2**20:,.0f} MiB",
     ]
 

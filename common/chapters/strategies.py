@@ -141,6 +141,7 @@ def _suite(
     devices: tuple[int, ...],
     more_devices: tuple[int, ...] = (),
     alone_in: str = "float64-data",
+    repeats: str = "",
     **settings: str | int,
 ) -> Suite:
     """Runs from the same weights and on the same minibatches as all others of the dtype."""
@@ -148,7 +149,7 @@ def _suite(
     every: Settings = {**_SHORT, **_SIZES[dtype], "dtype": dtype, **settings}
     lacking = _lacking(every) if "native" in settings else {}
     where = name, f"strategies/{name}", devices, more_devices
-    return Suite("strategies", *where, every, alone_in=alone_in, lacking=lacking)
+    return Suite("strategies", *where, every, repeats=repeats, alone_in=alone_in, lacking=lacking)
 
 
 def _lacking(settings: Settings) -> dict[str, str]:
@@ -172,6 +173,8 @@ def _suites() -> Iterator[Suite]:
         if name != "data":
             counts = ((), (2, 3)) if name == "zero2" else ((3,), (2,))
             yield _suite(f"float64-{name}", *counts, strategy=name)
+    straight = "float64-zero3"
+    yield _suite("float64-resumed", (3,), repeats=straight, strategy="zero3", checkpoint_every=2)
     for order in ("gpipe", "naive"):
         yield _suite(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
     for name, more in {"pipeline": (6,), "tensor": (4, 6), "zero3": (6,)}.items():

@@ -16,7 +16,9 @@ class Suite:
     those of `hosts`, the number of hosts for each number of devices. All devices are of one
     `kind`, "cpu" or "gpu". Runs over hosts or on GPUs must give the numbers of the suite
     that theirs `repeats`, and runs on several devices those on one device, here or in the
-    suite `alone_in`. `lacking` says why a framework has no such runs.
+    suite `alone_in`. With `checkpoint_every` among its settings, a run is resumed from its first
+    checkpoint, and must give the bits of the suite that it `repeats`. `lacking` says why a
+    framework has no such runs.
     """
 
     chapter: str
@@ -67,5 +69,5 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
             alone_in=each.alone_in and f"gpu-{each.alone_in}",
         )
         for each in suites
-        if not each.hosts
+        if not each.hosts and not each.repeats
     ]

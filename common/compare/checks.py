@@ -85,7 +85,7 @@ class SuiteResult:
         return self.others(run)
 
     def repeated(self, run: Run) -> Run | None:
-        """The run that a run over hosts or on GPUs repeats."""
+        """The run that a run over hosts, on GPUs or after a resumption repeats."""
         who = run.record.framework, run.devices
         others = self.related.get(self.suite.repeats, ())
         return next((x for x in others if (x.record.framework, x.devices) == who), None)
@@ -277,6 +277,11 @@ def hosts(run: Run, result: SuiteResult) -> Check | None:
         return failed("there is no run on one host to compare with")
     if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
         return against(run, repeated, result)
+    return same_bits(run, repeated)
+
+
+def same_bits(run: Run, repeated: Run) -> Check:
+    """Whether two runs have the same bits in all that is compared."""
     theirs = repeated.arrays
     # -0.0 is 0.0, to which it may be added.
     other_bits = [
@@ -301,6 +306,17 @@ def _other_hosts(run: Run, count: int) -> str:
 
 def hosts_of(run: Run) -> list[str]:
     return run.record.cluster.hosts if run.record.cluster else [""]
+
+
+def resumed(run: Run, result: SuiteResult) -> Check | None:
+    """Whether a run that was stopped and resumed has the bits of the straight run."""
+    if "checkpoint_every" not in result.suite.settings:
+        return None
+    if not run.record.resumed:
+        return failed("it was not resumed")
+    if (repeated := result.repeated(run)) is None:
+        return failed("there is no straight run to compare with")
+    return same_bits(run, repeated)
 
 
 def gpus(run: Run, result: SuiteResult) -> Check | None:
@@ -367,6 +383,7 @@ CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
     "plan": plan,
     "hosts": hosts,
     "gpus": gpus,
+    "resumed": resumed,
     "accuracy": accuracy,
     "spread": spread,
 }

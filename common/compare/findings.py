@@ -27,6 +27,7 @@ HEADINGS: Final = {
     "plan": "sent and kept as planned",
     "hosts": "h hosts = 1 host",
     "gpus": "k GPUs = k CPU devices",
+    "resumed": "resumed = straight, in every bit",
     "curve": "mean loss of every epoch",
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",

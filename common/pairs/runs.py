@@ -45,7 +45,13 @@ def read_run(path: Path) -> Run:
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
-    """The verdict on two runs of one setting, by the checks of a suite."""
+    """The verdict on two runs of one setting, by the checks of a suite.
+
+    Raises RequestError if one has resumed from the other, or both from one.
+    """
+    if shared := shared_steps(ours.record, expected.record):
+        what = f"not comparable: one run has trained steps 1 to {shared:,} of both"
+        raise RequestError(f"{what}; run one of them from step 1")
     notes = [*facts("first", ours.record), *facts("second", expected.record)]
     if differences := other_setting(ours.record, expected.record):
         return PairVerdict([], notes, differences)
@@ -85,6 +91,17 @@ def other_setting(ours: Record, expected: Record) -> list[str]:
     ]
 
 
+def shared_steps(ours: Record, expected: Record) -> int:
+    """The number of steps, from the first one, that both have from one run."""
+    runs = []
+    for record in (ours, expected):
+        steps = {(run.started, run.framework, run.devices): run.step for run in record.resumed}
+        own = {(record.started, record.framework, record.config.devices): len(record.losses)}
+        runs.append(own | steps if ours.resumed or expected.resumed else {})
+    first, second = runs
+    return max((min(first[run], second[run]) for run in first.keys() & second.keys()), default=0)
+
+
 def facts(which: str, record: Record) -> Iterator[str]:
     devices = ", ".join(record.devices)
     variables = "".join(f", {name}={value}" for name, value in record.environment.items())
@@ -93,3 +110,5 @@ def facts(which: str, record: Record) -> Iterator[str]:
     known = record.framework in FRAMEWORKS
     if not known or record.source_sha256 != source_digest(record.framework):
         yield f"the {which} was made by other code than is here"
+    if others := record.elsewhere():
+        yield f"the {which}: {others}"

@@ -3,6 +3,7 @@
 import re
 import sys
 import traceback
+from itertools import accumulate, chain
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -59,7 +60,11 @@ class Failure(Strict):
 
 
 class Resumption(Strict):
-    """A resumption after `step` of a run that `started` then; `differences` may change rounding."""
+    """A resumption after `step` of a run that `started` then.
+
+    `differences` are those of the two setups. With any, the steps until then were trained
+    elsewhere: they are no result of the record's setup.
+    """
 
     step: Count
     started: str
@@ -121,6 +126,22 @@ class Record(Strict):
     def file_name(self) -> str:
         config = self.config
         return record_name(self.framework, self.chapter, config.devices, config.options.way())
+
+    def timed_epochs(self) -> list[Epoch]:
+        """The epochs that were trained in the record's setup from their first step."""
+        before = accumulate((epoch.steps for epoch in self.epochs), initial=0)
+        foreign = self._trained_elsewhere()[0]
+        return [epoch for epoch, done in zip(self.epochs, before, strict=False) if done >= foreign]
+
+    def elsewhere(self) -> str:
+        """Which steps were trained in another setup, and which; empty if none were."""
+        step, differences = self._trained_elsewhere()
+        return f"steps 1 to {step:,} were trained elsewhere ({differences})" if step else ""
+
+    def _trained_elsewhere(self) -> tuple[int, str]:
+        others = [each for each in self.resumed if each.differences]
+        differences = dict.fromkeys(chain(*(each.differences for each in others)))
+        return max((each.step for each in others), default=0), ", ".join(differences)
 
 
 ANY: Final = "[0-9]*"

@@ -94,11 +94,13 @@ def require_complete(path: Path, record: Record) -> None:
 
 
 def require_own(path: Path, record: Record) -> None:
-    """Raises RunError if the record has another name or comes from other code."""
+    """Raises RunError if the record has another name, or comes from other code or setups."""
     if record.file_name() != path.name:
         raise RunError(f"it is the record of {record.name()} ({path})")
     if record.source_sha256 != source_digest(record.framework):
         raise RunError(f"stale, as the code has changed since: run it again ({path})")
+    if others := record.elsewhere():
+        raise RunError(f"no result of its own: {others}; run it from step 1 ({path})")
 
 
 def made_elsewhere(record: Record, others: Iterable[Record]) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, part
 from common.data.dataset import Bytes
 from common.models.nets import Shapes, trainable
 from common.records.record import Record
@@ -118,3 +118,10 @@ class Trace:
         if step in self.snapshots:
             for kind, arrays in (("weights", weights), ("momentum", momentum)):
                 self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}
+
+    def state(self, step: int) -> Weights:
+        """Parameters and velocities after a step, as a checkpoint names them; none if not kept."""
+        weights = part(self.tensors, f"trace/weights/{step}/")
+        velocities = part(self.tensors, f"trace/momentum/{step}/")
+        parameters = {name: values for name, values in weights.items() if trainable(name)}
+        return parameters | {f"momentum/{name}": values for name, values in velocities.items()}

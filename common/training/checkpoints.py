@@ -148,12 +148,21 @@ def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpo
 
 
 def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
-    """The record of a run that resumes from a checkpoint; reports which one."""
+    """The record of a run that resumes from a checkpoint; reports which one.
+
+    Where nothing is left to do, that is the checkpoint's record. Raises RequestError if it is
+    of another setup.
+    """
     earlier, config = found.record, record.config
     packages = earlier.config.framework == config.framework
     differences = list(_differences(_setup(earlier, packages), _setup(record, packages)))
-    if config.device_kind == "gpu" and not config.deterministic:
-        differences.append("GPUs without --deterministic")
+    if len(earlier.losses) == config.number_of_steps():
+        done = f"nothing is left to do: {found.path} has all {config.number_of_steps():,} steps"
+        if differences:
+            advice = "to train here, start over"
+            raise RequestError(f"{done}, trained elsewhere: {', '.join(differences)}; {advice}")
+        report.notice(done)
+        return earlier
     resumption = Resumption(
         step=len(earlier.losses),
         started=earlier.started,
@@ -161,7 +170,10 @@ def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
         devices=earlier.config.devices,
         differences=differences,
     )
-    why = f"; from there it may round otherwise: {', '.join(differences)}" if differences else ""
+    reasons = list(differences)
+    if config.device_kind == "gpu" and not config.deterministic:
+        reasons.append("GPUs without --deterministic")
+    why = f"; from there it may round otherwise: {', '.join(reasons)}" if reasons else ""
     report.notice(f"resuming from {found.path}, after step {resumption.step:,}{why}")
     return record.model_copy(update={"resumed": [*earlier.resumed, resumption]})
 

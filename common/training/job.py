@@ -151,9 +151,12 @@ class Job:
         if self.files.save_weights is not None:
             with write_failure(self.files.save_weights):
                 save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
-        complete = {"status": "complete", "peak_memory": peak_memory(), "split": outcome.split}
-        self.write(record.model_copy(update=complete), outcome.tensors)
-        print(closing_line(outcome.epochs, record.devices), flush=True)
+        # Where nothing was left to do, the checkpoint's record has them.
+        peak = max(record.peak_memory or 0, peak_memory())
+        measured = {"peak_memory": peak, "split": outcome.split or record.split}
+        self.write(record.model_copy(update={"status": "complete", **measured}), outcome.tensors)
+        line = closing_line(record.epochs, record.devices, record.timed_epochs())
+        print("; ".join(filter(None, (line, record.elsewhere()))), flush=True)
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the tensors, if any, and the record. Raises RunError."""

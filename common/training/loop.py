@@ -14,6 +14,7 @@ from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter, Trainer
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError, StoppedError
+from common.base.machine import peak_memory
 from common.base.signals import Stop
 from common.data.dataset import Dataset
 from common.data.minibatches import Batch, minibatches, numbers, pixels
@@ -181,13 +182,20 @@ class Training:
         saved = self.trainer.save()
         if not self.config.velocities():  # without momentum, the next step needs none
             saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
-        saved = require_finite(saved, len(self.outcome.losses))
+        step = len(self.outcome.losses)
+        saved = require_finite(saved, step)
+        for name, values in self.trace.state(step).items():
+            if not np.array_equal(saved[name], values):
+                message = f"{name} in the checkpoint is not that after step {step}"
+                raise RunError(message, step=step, tensor=name)
         tensors = {f"state/{name}": np.asarray(values) for name, values in saved.items()}
         tensors["epoch/seconds"] = np.array([self.outcome.seconds])
         tensors["epoch/minibatches"] = np.frombuffer(self.outcome.minibatches, np.uint8)
         if self.outcome.predictions:
             tensors["test/predictions"] = np.stack(self.outcome.predictions)
         if self.process.rank == 0:
+            measured = {"peak_memory": peak_memory(), "split": self.outcome.split}
+            checkpoints.record = checkpoints.record.model_copy(update=measured)
             checkpoints.write(tensors | self.trace.tensors)
 
     def _stop(self) -> None:

@@ -84,6 +84,10 @@ def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
     return f"{what}: {', '.join(filter(None, parts))}"
 
 
-def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:
-    accuracy, seconds = epochs[-1].test_accuracy, fmean(epoch.seconds for epoch in epochs)
-    return f"test acc: {accuracy:.2f}, {seconds:.1f} sec/epoch on [{', '.join(devices)}]"
+def closing_line(
+    epochs: Sequence[Epoch], devices: Sequence[str], timed: Sequence[Epoch] | None = None
+) -> str:
+    """The last accuracy, and the mean seconds of the epochs that are `timed`, by default all."""
+    seconds = [epoch.seconds for epoch in (epochs if timed is None else timed)]
+    speed = f", {fmean(seconds):.1f} sec/epoch" if seconds else ""
+    return f"test acc: {epochs[-1].test_accuracy:.2f}{speed} on [{', '.join(devices)}]"
