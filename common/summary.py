@@ -49,17 +49,17 @@ def table(runs: Sequence[Record]) -> str:
 
 
 def row(run: Record) -> list[str]:
-    """Accuracy and speed of a run: times and rates are means over the epochs that it has trained.
+    """Accuracy and speed of a run: times and rates are means over its setup's epochs.
 
-    Elsewhere trained steps are named: its accuracies rest on them.
+    An accuracy that rests on steps of another setup, which are named, is that of neither.
     """
-    epochs, timed = run.epochs, run.timed_epochs()
+    epochs, timed, others = run.epochs, run.timed_epochs(), run.another_setup()
     who = f"{run.framework} {run.config.options.way()}".rstrip()
     return [
-        f"{who}, {others}" if (others := run.elsewhere()) else who,
+        f"{who}, {others}" if others else who,
         str(run.config.devices),
-        f"{final_accuracy(run):.3f}",
-        f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
+        "" if others else f"{final_accuracy(run):.3f}",
+        f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 and not others else "",
         f"{fmean(epoch.seconds for epoch in timed):.1f}" if timed else "",
         f"{fmean(epoch.images_per_second for epoch in timed):,.0f}" if timed else "",
         f"{(run.peak_memory or 0) / 2**20:,.0f} MiB",
@@ -67,9 +67,11 @@ def row(run: Record) -> list[str]:
 
 
 def picture(runs: Sequence[Record]) -> str:
-    """Loss and test accuracy of every run, one colour a framework, as an SVG."""
+    """Loss and test accuracy of every run of one setup, one colour a framework, as an SVG."""
     losses, accuracies = [], []
     for run in runs:
+        if run.another_setup():
+            continue
         name, count = (run.framework, run.config.devices), len(run.losses) // WINDOW
         means = np.array(run.losses[: count * WINDOW]).reshape(count, WINDOW).mean(axis=1)
         losses.append(Line(*name, WINDOW * np.arange(1, count + 1), means))

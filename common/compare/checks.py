@@ -290,8 +290,8 @@ def same_bits(run: Run, repeated: Run) -> Check:
         if name.startswith(tuple(NUMERICAL.values()))
         if name not in theirs or not np.array_equal(values, theirs[name])
     ]
-    where = f"{other_bits[0]}: other bits" if other_bits else ""
-    return Check(passed=not other_bits, where=where, diverged=other_bits)
+    note = f"{other_bits[0]} has other bits" if other_bits else ""
+    return Check(passed=not other_bits, note=note, diverged=other_bits)
 
 
 def _other_hosts(run: Run, count: int) -> str:

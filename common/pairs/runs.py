@@ -110,5 +110,5 @@ def facts(which: str, record: Record) -> Iterator[str]:
     known = record.framework in FRAMEWORKS
     if not known or record.source_sha256 != source_digest(record.framework):
         yield f"the {which} was made by other code than is here"
-    if others := record.elsewhere():
+    if others := record.another_setup():
         yield f"the {which}: {others}"

@@ -62,8 +62,8 @@ class Failure(Strict):
 class Resumption(Strict):
     """A resumption after `step` of a run that `started` then.
 
-    `differences` are those of the two setups. With any, the steps until then were trained
-    elsewhere: they are no result of the record's setup.
+    `differences` are those of the two setups. With any, the steps until then are no result of
+    the record's setup.
     """
 
     step: Count
@@ -130,15 +130,15 @@ class Record(Strict):
     def timed_epochs(self) -> list[Epoch]:
         """The epochs that were trained in the record's setup from their first step."""
         before = accumulate((epoch.steps for epoch in self.epochs), initial=0)
-        foreign = self._trained_elsewhere()[0]
+        foreign = self._of_another_setup()[0]
         return [epoch for epoch, done in zip(self.epochs, before, strict=False) if done >= foreign]
 
-    def elsewhere(self) -> str:
+    def another_setup(self) -> str:
         """Which steps were trained in another setup, and which; empty if none were."""
-        step, differences = self._trained_elsewhere()
-        return f"steps 1 to {step:,} were trained elsewhere ({differences})" if step else ""
+        step, differences = self._of_another_setup()
+        return f"steps 1 to {step:,} were trained in another setup ({differences})" if step else ""
 
-    def _trained_elsewhere(self) -> tuple[int, str]:
+    def _of_another_setup(self) -> tuple[int, str]:
         others = [each for each in self.resumed if each.differences]
         differences = dict.fromkeys(chain(*(each.differences for each in others)))
         return max((each.step for each in others), default=0), ", ".join(differences)

@@ -99,7 +99,7 @@ def require_own(path: Path, record: Record) -> None:
         raise RunError(f"it is the record of {record.name()} ({path})")
     if record.source_sha256 != source_digest(record.framework):
         raise RunError(f"stale, as the code has changed since: run it again ({path})")
-    if others := record.elsewhere():
+    if others := record.another_setup():
         raise RunError(f"no result of its own: {others}; run it from step 1 ({path})")
 
 

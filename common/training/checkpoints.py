@@ -160,7 +160,9 @@ def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
         done = f"nothing is left to do: {found.path} has all {config.number_of_steps():,} steps"
         if differences:
             advice = "to train here, start over"
-            raise RequestError(f"{done}, trained elsewhere: {', '.join(differences)}; {advice}")
+            raise RequestError(
+                f"{done}, trained in another setup: {', '.join(differences)}; {advice}"
+            )
         report.notice(done)
         return earlier
     resumption = Resumption(

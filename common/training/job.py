@@ -156,7 +156,7 @@ class Job:
         measured = {"peak_memory": peak, "split": outcome.split or record.split}
         self.write(record.model_copy(update={"status": "complete", **measured}), outcome.tensors)
         line = closing_line(record.epochs, record.devices, record.timed_epochs())
-        print("; ".join(filter(None, (line, record.elsewhere()))), flush=True)
+        print("; ".join(filter(None, (line, record.another_setup()))), flush=True)
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the tensors, if any, and the record. Raises RunError."""

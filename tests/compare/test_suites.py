@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import failed, judge, make
+from agreement import edit, failed, judge, make, rewrite
 from numpy_chapter import NumpyChapter, SumInsteadOfMean
 
 from common.backends.devices import DeviceRequest, Devices, Process
@@ -26,6 +26,7 @@ from common.compare.numpy_nets import Step
 from common.compare.runs import Run, follows_preset
 from common.grid import runs
 from common.parity import PAGE_NEEDS, main
+from common.records.store import read_record, read_tensors
 from common.records.trace import traced_steps
 from common.report.text import conclusion, not_run, subtitle
 from common.settings.arguments import all_settings
@@ -176,6 +177,29 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
     (folder / "float64/jax-scratch-2dev.json").unlink()
     note = "there is no run on as many CPU devices to compare with"
     assert ("gpus", "jax", 2, note) in wrong(judged(folder))
+
+
+def test_a_resumed_run_has_the_bits_of_the_straight_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {**SETTINGS, "checkpoint_every": 1}
+    where: Any = "scratch", "resumed", "resumed", (2,), (), asked
+    again = Suite(*where, repeats="float64", alone_in="float64")
+    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, again])
+    (folder / "resumed").mkdir()
+    path = run(folder, replace(again, settings=SETTINGS), "jax", 2)
+    chosen: dict[str, Any] = {"frameworks": ["jax"], "planned": Suite.counts}
+    trouble = "resumed", "jax", 2
+    assert wrong(judge(folder, **chosen)) == {(*trouble, "it was not resumed")}
+    resumption = {"step": 1, "started": "2030", "framework": "jax", "devices": 2}
+    edit(path, resumed=[resumption])
+    assert judge(folder, **chosen).passed
+    weights = read_tensors(path, read_record(path))["weights/fc2.bias"]
+    rewrite(path, {"weights/fc2.bias": weights * (1 + 1e-15)})
+    (check,) = judge(folder, **chosen).failures
+    assert (check.check, check.why) == ("resumed", "weights/fc2.bias has other bits")
+    (folder / "float64/jax-scratch-2dev.json").unlink()
+    assert (*trouble, "there is no straight run to compare with") in wrong(judge(folder, **chosen))
 
 
 def test_what_ran_on_cpus_does_not_pass_for_gpus(folder: Path) -> None:

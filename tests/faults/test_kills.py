@@ -88,5 +88,8 @@ def test_a_killed_run_ends_with_the_same_bits(
             shutil.rmtree(tmp_path / "killed")
     left = runner.newest("killed")
     runner.finish("killed", "--resume")
-    assert runner.record("killed").resumed[-1].step == left > 0
+    ended = runner.record("killed")
+    assert left > 0
+    # Where nothing was left to do, the record is as its run has begun it.
+    assert left in (len(ended.losses), *(resumption.step for resumption in ended.resumed[-1:]))
     runner.require_same("whole", "killed")

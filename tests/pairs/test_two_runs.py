@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
+import pytest
 from agreement import edit, make, rewrite
 
+from common.base.errors import RequestError
 from common.compare.findings import Check
 from common.compare.runs import NUMERICAL, Run
 from common.models.nets import LENET
@@ -70,6 +72,23 @@ def test_another_setting_is_said_and_nothing_compared(ours: Path, theirs: Path) 
     assert of_data.startswith("data is 000000000000 and ")
     assert of_weights.startswith("initial weights is 111111111111 and ")
     assert of_weights.endswith(": start both from one file with --init-weights")
+
+
+def test_runs_that_share_steps_are_not_compared(ours: Path, theirs: Path) -> None:
+    begun = json.loads(theirs.read_text())["started"]
+    resumption = {"started": begun, "framework": "jax", "devices": 2, "differences": ["a"]}
+    edit(ours, resumed=[resumption | {"step": 2}])
+    line = "not comparable: one run has trained steps 1 to 2 of both; run one of them from step 1"
+    with pytest.raises(RequestError, match=line):
+        compared(ours, theirs)
+    edit(theirs, resumed=[resumption | {"step": 3, "started": "2030"}])
+    edit(ours, resumed=[resumption | {"step": 1, "started": "2030"}])
+    with pytest.raises(RequestError, match="one run has trained steps 1 to 1 of both"):
+        compared(ours, theirs)
+    edit(theirs, resumed=[])
+    verdict = compared(ours, theirs)
+    assert verdict.passed
+    assert verdict.notes[1] == "the first: steps 1 to 1 were trained in another setup (a)"
 
 
 def test_a_run_of_a_framework_that_is_not_here_is_compared(ours: Path, theirs: Path) -> None:

@@ -15,6 +15,8 @@ from common.records.record import Failure, Record
 from common.records.store import read_record, read_tensors
 
 Spoil = Callable[[Path], object]
+HANDED = {"step": 2, "started": "2030", "framework": "jax", "devices": 1, "differences": ["a", "b"]}
+ELSEWHERE = "steps 1 to 2 were trained in another setup (a, b)"
 FAILURE = Failure.of(OSError("worse\nmore of it")).model_dump()
 
 
@@ -76,6 +78,7 @@ CHANGED = "was changed after it was written"
     ("spoil", "why"),
     [
         (edited(source_sha256="0" * 64), "stale, as the code has changed since: run it again"),
+        (edited(resumed=[HANDED]), f"no result of its own: {ELSEWHERE}; run it from step 1"),
         (changed('"schema": 9', '"schema": 8'), "is not a record of schema 9: schema "),
         (edited(status="running"), "the run is running, not complete"),
         (edited(status="failed", failure=FAILURE), "the run failed: OSError: worse"),

@@ -43,6 +43,28 @@ def test_every_complete_run_has_a_row_and_a_line(
     assert {"jax, 1", "pytorch, 2", "test accuracy"} <= {*words}
 
 
+def test_epochs_that_were_of_another_setup_are_named_and_not_timed(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = runs / "jax-scratch-1dev.json"
+    epochs = [epoch.model_dump() for epoch in read_record(path).epochs]
+    epochs[0] |= {"seconds": 9.0, "images_per_second": 90.0}
+    begun = {"started": "2030", "framework": "pytorch", "devices": 2}
+    handed, same = begun | {"differences": ["framework pytorch there, jax here"]}, begun
+    who = "trained in another setup (framework pytorch there, jax here)"
+    for steps, row in (
+        ((4, 25), f"| jax, steps 1 to 4 were {who} | 1 |  |  | 2.0 | 20 | 3 MiB |"),
+        ((25, 28), f"| jax, steps 1 to 25 were {who} | 1 |  |  |  |  | 3 MiB |"),
+    ):
+        resumed = [
+            whose | {"step": step} for whose, step in zip((handed, same), steps, strict=True)
+        ]
+        edit(path, epochs=epochs, resumed=resumed)
+        main([str(runs), f"--picture={runs / 'a.svg'}"])
+        assert row in capsys.readouterr().out.splitlines()
+        assert "jax" not in (runs / "a.svg").read_text()
+
+
 def test_what_is_no_complete_run_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = runs / "jax-scratch-1dev.json"
     edit(path, status="failed")

@@ -41,7 +41,9 @@ def test_every_suite_that_a_framework_has_runs_on_its_devices(name: str) -> None
 def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) -> None:
     found = given("jax", gpus=gpus)
     assert all((each["device_kind"], each["deterministic"]) == ("gpu", True) for _, each in found)
-    expected = [each["devices"] for _, each in given("jax") if each["devices"] <= gpus]
+    # What resumes on the CPU shows enough.
+    cpu = [each for _, each in given("jax") if "checkpoint_every" not in each]
+    expected = [each["devices"] for each in cpu if each["devices"] <= gpus]
     assert sorted(each["devices"] for _, each in found) == sorted(expected)
 
 
@@ -68,16 +70,20 @@ def test_what_fails_is_said_and_ends_the_grid(tmp_path: Path) -> None:
 @pytest.mark.only("pytorch")
 def test_a_run_is_what_its_command_does(framework: str, tmp_path: Path) -> None:
     ran = {}
-    for name in ("forked", "command"):
+    for name in ("forked", "command", "resumed"):
         settings = {**SETTINGS, "out": tmp_path / name}
         flags = as_flags(settings)
-        if name == "forked":
-            done = run_grid(framework, settings)
-        else:
+        if name == "command":
             done = python("-m", f"frameworks.{framework}.scratch", *flags)
-        assert (done.returncode, done.stdout.count("test acc: ")) == (0, 1), done.stderr
+        else:
+            every = {"checkpoint_every": 2} if name == "resumed" else {}
+            done = run_grid(framework, settings | every)
+        commands = 2 if name == "resumed" else 1
+        assert (done.returncode, done.stdout.count("test acc: ")) == (0, commands), done.stderr
         record = json.loads((tmp_path / name / f"{framework}-scratch-2dev.json").read_text())
-        assert record["command"] == ["python", "-m", f"frameworks.{framework}.scratch", *flags]
+        if name != "resumed":
+            assert record["command"] == ["python", "-m", f"frameworks.{framework}.scratch", *flags]
         assert record["status"] == "complete"
+        assert [each["step"] for each in record["resumed"]] == [2] * (commands - 1)
         ran[name] = record["losses"]
-    assert ran["forked"] == ran["command"]
+    assert ran["forked"] == ran["command"] == ran["resumed"]

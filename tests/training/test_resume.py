@@ -20,14 +20,16 @@ from fake_chapter import (
     stopping,
     written,
 )
-from numpy_chapter import NumpyConcise
+from numpy_chapter import NumpyConcise, copied
 from safetensors.numpy import load_file
 from started import with_signals
 
+from common.base.arrays import Weights
+from common.base.errors import RunError
 from common.base.locks import held
 from common.base.signals import ENDING
 from common.records.fingerprint import source_digest
-from common.records.store import write_record
+from common.records.store import read_record, require_own, write_record
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 NAME = RECORD.stem
@@ -96,17 +98,78 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     assert start(*EVERY, *flags) == 0
     (again,) = written()["resumed"]
     assert (again["framework"], written()["losses"][:3]) == ("jax", [1, 1 / 2, 1 / 3])
+    # The first of its epochs is no result of this setup, in seconds nor in numbers.
+    record = read_record(RECORD)
+    differences = ", ".join(again["differences"])
+    assert record.another_setup() == f"steps 1 to 3 were trained in another setup ({differences})"
+    assert [epoch.epoch for epoch in record.timed_epochs()] == [2, 3]
+    said = capsys.readouterr()
+    assert re.search(
+        r"sec/epoch on \[.+\]; steps 1 to 3 were trained in another setup \(fr", said.out
+    )
+    with pytest.raises(RunError, match=r"no result of its own: steps 1 to 3 .*run it from step 1"):
+        require_own(RECORD, record)
     assert again["differences"] == [
         "framework jax there, pytorch here",
         "devices 2 + 1 there, 3 here",
         "allreduce star there, ring here",
         f"processor Z80 there, {processor} here",
     ]
-    assert f"it may round otherwise: {again['differences'][0]}, " in capsys.readouterr().err
+    assert f"it may round otherwise: {again['differences'][0]}, " in said.err
     steps = [
         len(read_checkpoint(path).record.losses) for path in checkpoints_in(Path("other"), NAME)
     ]
     assert steps == [7, 6]
+
+
+def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY) == 0
+    whole, tensors = written(), RECORD.with_suffix(".safetensors").read_bytes()
+    (KEPT / f"{NAME}-step6.json").unlink()
+    last, line = KEPT / f"{NAME}-step7.json", capsys.readouterr().out
+    RECORD.unlink()  # as if it was killed before its end
+    assert start(*EVERY, "--resume") == 0
+    said = capsys.readouterr()
+    assert f"nothing is left to do: {last} has all 7 steps\n" in said.err
+    assert said.out == line
+    changes = {"sha256", "peak_memory"}
+    assert {k: v for k, v in written().items() if k not in changes} == {
+        k: v for k, v in whole.items() if k not in changes
+    }
+    assert written()["peak_memory"] >= whole["peak_memory"]
+    assert RECORD.with_suffix(".safetensors").read_bytes() == tensors
+    found = read_checkpoint(last)
+    config = found.record.config.model_copy(update={"framework": "jax"})
+    elsewhere = {"framework": "jax", "config": config, "source_sha256": source_digest("jax")}
+    jaxs = Path("given/jax.json")
+    write_record(jaxs, found.record.model_copy(update=elsewhere), found.tensors)
+    for file, flag, difference in (
+        (jaxs, "--quiet", "framework jax there, pytorch here"),
+        (last, "--devices=2", "devices 3 there, 2 here"),
+        (last, "--allreduce=ring", "allreduce star there, ring here"),
+    ):
+        assert start(*EVERY[2:], flag, "--out=other", f"--resume-from={file}") == 2
+        line = f"{file} has all 7 steps, trained in another setup: {difference}; to train here, "
+        assert f"nothing is left to do: {line}start over" in capsys.readouterr().err
+        assert not list(Path("other").glob("*.json"))
+
+
+def test_a_checkpoint_has_the_state_after_its_step(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Late(FakeChapter):
+        def train_batch(self, *arguments: Any) -> float:
+            self.before = copied(self.replicas[0])
+            return super().train_batch(*arguments)
+
+        def save(self) -> Weights:
+            return self.before
+
+    assert start(*EVERY, "--quiet", chapter=Late()) == 1
+    assert "conv1.weight in the checkpoint is not that after step 2" in capsys.readouterr().err
+    assert not list(KEPT.iterdir())
 
 
 def test_other_threads_and_packages_may_resume_and_other_devices_start_anew(
