@@ -60,8 +60,10 @@ def main(framework: str, folder: str, path: str = "", *names: str) -> int:
     if path and not path.startswith(("common/", "frameworks/strategies/")):
         right = load_arrays(file)
     for name in names or [x for x in PLAIN if framework not in KNOWN[x].lacking]:
-        alone = f"{KNOWN[name].chapter} {KNOWN[name].alone_in or KNOWN[name].name}"
-        runs = {alone: (1,), name: KNOWN[name].devices}
+        suite = KNOWN[name]
+        runs = {f"{suite.chapter} {suite.alone_in or suite.name}": (1,), name: suite.devices}
+        if suite.repeats:
+            runs[f"{suite.chapter} {suite.repeats}"] = suite.devices
         task = work if path else partial(traced, Path(folder, f"{name}.lines"))
         with patch("planted.run.work", task):
             results = compared("control", framework, runs)

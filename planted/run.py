@@ -137,7 +137,8 @@ def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
 def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
     """The runs compared with right ones, which plain `nox` has of other frameworks."""
     alone = [run for run in (*right.runs, *right.alone) if run.devices == 1]
-    return replace(result, references=right.references, related={result.suite.alone_in: alone})
+    related = {**result.related, result.suite.alone_in: alone}
+    return replace(result, references=right.references, related=related)
 
 
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:

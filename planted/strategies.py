@@ -14,9 +14,7 @@ PIPELINE: Final = {"strategies float64-pipeline": (3,)}
 TENSOR: Final = {"strategies float64-tensor": (3,)}
 ZERO1: Final = {"strategies float64-zero1": (3,)}
 ZERO3: Final = {"strategies float64-zero3": (3,)}
-RESUMES: Final = (
-    "tests/chapters/test_strategies.py::test_what_one_strategy_has_saved_every_other_one_resumes"
-)
+RESUMED: Final = {**ZERO3, "strategies float64-resumed": (3,)}
 MICROBATCHES: Final = 3
 """Of each of these suites; their sizes differ."""
 
@@ -110,7 +108,7 @@ def end_of_a_message_lost(right: Right, ops: Any, tensor: Any, *to: Any) -> Any:
     return without(right, right(ops, tensor, *to), slice(-1, None))
 
 
-@bug("NVIDIA/Megatron-LM#5077", {}, HAND + ".mesh:Split.put", test=RESUMES)
+@bug("NVIDIA/Megatron-LM#5077", RESUMED, HAND + ".mesh:Split.put")
 def momentum_lost_on_resuming(right: Right, self: Any, weights: Any, velocities: Any) -> Any:
     """Save momentum's slices at offsets of padded ones."""
     kept = {name: velocity.copy() for name, velocity in velocities.items()}

@@ -183,8 +183,9 @@ def test_a_resumed_run_has_the_bits_of_the_straight_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {**SETTINGS, "checkpoint_every": 1}
-    where: Any = "scratch", "resumed", "resumed", (2,), (), asked
-    again = Suite(*where, repeats="float64", alone_in="float64")
+    again = Suite(
+        "scratch", "resumed", "resumed", (2,), (), asked, repeats="float64", alone_in="float64"
+    )
     monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, again])
     (folder / "resumed").mkdir()
     path = run(folder, replace(again, settings=SETTINGS), "jax", 2)
