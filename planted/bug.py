@@ -36,8 +36,8 @@ Wrong = Callable[..., Any]
 class Bug:
     """What people did, in `words`, and the public `source` that tells of it.
 
-    A hint with the words in `right` is right. `runs` show the bug, or only a `test`, by its name.
-    `wrong` has, by framework, places and what is put there.
+    A hint with the words in `right` is right. `runs` show the bug. `wrong` has, by framework,
+    places and what is put there.
     """
 
     name: str
@@ -45,7 +45,6 @@ class Bug:
     source: str
     right: str = ""
     runs: Runs = field(default_factory=dict)
-    test: str = ""
     wrong: dict[str, list[tuple[str, Wrong]]] = field(default_factory=dict)
 
     def at(self, place: str, *frameworks: str) -> Callable[[Wrong], Wrong]:
@@ -86,9 +85,7 @@ PLANTS: Final[list[Bug]] = []
 """All bugs, in the order of their definitions."""
 
 
-def bug(
-    source: str, runs: Runs, place: str, *frameworks: str, test: str = ""
-) -> Callable[[Wrong], Bug]:
+def bug(source: str, runs: Runs, place: str, *frameworks: str) -> Callable[[Wrong], Bug]:
     """A decorator that makes a bug: its name is the function's, its words are in the docstring.
 
     The function takes the place of another one, in these frameworks or in all.
@@ -96,7 +93,7 @@ def bug(
 
     def make(wrong: Wrong) -> Bug:
         words, _, right = (wrong.__doc__ or "").rstrip(".").partition(". Right: ")
-        plant = Bug(wrong.__name__.replace("_", " "), words, source, right, runs, test)
+        plant = Bug(wrong.__name__.replace("_", " "), words, source, right, runs)
         plant.at(place, *frameworks)(wrong)
         PLANTS.append(plant)
         return plant

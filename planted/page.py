@@ -29,7 +29,7 @@ and which words of the hint name the bug (✗: wrong). `python -m planted --list
 class Answer(BaseModel):
     """What the comparison says of a bug in one framework.
 
-    `caught` is the command whose runs turn red, "plain" or "grid", or the test; empty: none.
+    `caught` is the command whose runs turn red, "plain" or "grid"; empty: none.
     `named` is the hint, `red` the first failed check of each run. Seconds are of the processor.
     """
 
@@ -47,8 +47,7 @@ ANSWERS: Final = TypeAdapter(list[Answer])
 def summary(bug: Bug) -> str:
     """A bug in a line."""
     where = ", ".join(name for name in FRAMEWORKS if name in bug.wrong)
-    runs = bug.test or ", ".join(bug.runs)
-    return f"{bug.name}: {bug.words} ({bug.source}); {where}; {runs}"
+    return f"{bug.name}: {bug.words} ({bug.source}); {where}; {', '.join(bug.runs)}"
 
 
 def lines(answer: Answer) -> str:

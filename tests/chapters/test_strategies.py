@@ -13,6 +13,7 @@ from scratch_steps import MOMENTUM, RATES, batches, far, start
 from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.records.store import read_record
 from common.training.cli import main
 
 LIMIT = 1e-12
@@ -127,3 +128,8 @@ def test_a_run_without_momentum_resumes(framework: str, tmp_path: Path) -> None:
     for last in tmp_path.glob("*-step4.*"):
         last.unlink()
     assert main(framework, "strategies", [*flags, "--resume"]) == 0
+    (path,) = tmp_path.glob("*dev.json")
+    split = read_record(path).split
+    assert split
+    assert main(framework, "strategies", [*flags, "--resume"]) == 0  # nothing is left to do
+    assert read_record(path).split == split

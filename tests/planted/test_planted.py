@@ -16,19 +16,11 @@ from planted.bugs import BUGS, CONTROL
 from planted.page import Answer
 
 PLANTED = [bug for bug in BUGS.values() if bug is not CONTROL]
-WITH_TEST = [bug.name for bug in PLANTED if bug.test]
 RUN = (
     *("sum rebound", "divided twice", "bias on each device", "one weight not reduced"),
     "backward not reduced",
 )
 """Bugs that the tests plant in every framework."""
-
-RUN_A_TEST = """
-import sys, pytest
-from planted.bugs import BUGS
-with BUGS[sys.argv[1]].planted("pytorch", 1, 0):
-    sys.exit(pytest.main([BUGS[sys.argv[1]].test, "--framework=pytorch", "-q"]))
-"""
 
 
 def test_every_bug_has_words_a_source_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +32,7 @@ def test_every_bug_has_words_a_source_and_runs(capsys: pytest.CaptureFixture[str
         assert line.startswith(f"{bug.name}: {bug.words} ({bug.source}); ")
         assert re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", bug.source)
         assert bug.words
-        assert bool(bug.runs) != bool(bug.test)
+        assert bug.runs
         for name, devices in bug.runs.items():
             assert {*devices} <= {*known[name].devices, *known[name].more_devices}
 
@@ -100,11 +92,3 @@ def test_a_bug_turns_runs_red_that_are_green_without_it(framework: str) -> None:
         *(f"{framework}, {name}: caught by plain" for name in RUN),
     ]
     assert "conv1.weight on device 1 differs from its copy on device 0" in done.stdout
-
-
-@pytest.mark.only("pytorch")
-@pytest.mark.parametrize("name", WITH_TEST)
-def test_the_test_that_is_named_fails_with_the_bug(name: str) -> None:
-    done = python("-c", RUN_A_TEST, name)
-    assert done.returncode == 1, done.stderr
-    assert f"FAILED {BUGS[name].test}" in done.stdout

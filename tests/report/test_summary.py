@@ -43,7 +43,7 @@ def test_every_complete_run_has_a_row_and_a_line(
     assert {"jax, 1", "pytorch, 2", "test accuracy"} <= {*words}
 
 
-def test_epochs_that_were_of_another_setup_are_named_and_not_timed(
+def test_steps_of_another_setup_are_named_and_not_timed(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = runs / "jax-scratch-1dev.json"
