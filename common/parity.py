@@ -72,7 +72,8 @@ def parser() -> Parser:
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
     add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
     far = "for two files: how far apart arrays may be, relative to the second's largest entry "
-    far += "(default of records: the project's limits; of weights: one rounding, 1.2e-7 in float32)"
+    far += "(default of records: the project's limits; of weights: the machine epsilon of the "
+    far += "coarser dtype, 1.2e-7 for float32, 7.8e-3 for bfloat16)"
     add("--tolerance", type=distance, metavar="X", help=far)
     return command
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
@@ -17,6 +18,18 @@ TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n 
     "BOOL": "?",
     "BF16": "<u2",
 }
+
+BFLOAT16: Final = np.dtype("<f4", metadata={"epsilon": 2.0**-7})
+"""float32 that was read from bfloat16, with the machine epsilon of bfloat16."""
+
+INDEX: Final = ".safetensors.index.json"
+"""How the name of a sharded model's index ends."""
+
+
+class Index(BaseModel):
+    """A sharded model's index: in which file beside it each array is."""
+
+    weight_map: dict[str, str]
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -36,7 +49,10 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
 
 
 def load_arrays(path: Path) -> Weights:
-    """The arrays in a `.safetensors` file, bfloat16 as float32. Raises RequestError."""
+    """The arrays in a `.safetensors` file, or of an index's files, bfloat16 as float32.
+
+    Raises RequestError.
+    """
     return {name: _array(path, name, **stored) for name, stored in _stored(path).items()}
 
 
@@ -47,22 +63,40 @@ def bfloat16_note(path: Path) -> str:
 
 
 def _stored(path: Path) -> dict[str, Any]:
-    """The dtype, shape and data of each array in a `.safetensors` file."""
+    """The dtype, shape and data of each array in a `.safetensors` file, or of an index's files."""
     try:
         require_regular(path)
+        if path.name.endswith(INDEX):
+            return _sharded(path, Index.model_validate_json(path.read_bytes()).weight_map)
         return dict(sorted(deserialize(path.read_bytes())))
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, ValueError) as error:
         why = str(error)
         if isinstance(error, SafetensorError):
             why = f"it is no .safetensors file ({error}): write one with safetensors' save_file"
+        elif isinstance(error, ValidationError):
+            why = "it is no index: JSON with a weight_map of names and files"
         raise RequestError(f"cannot read weights from {path}: {why}") from None
+
+
+def _sharded(path: Path, files: Mapping[str, str]) -> dict[str, Any]:
+    """Each file's arrays, which have to be those that the index says. Raises RequestError."""
+    stored: dict[str, Any] = {}
+    for file in sorted(set(files.values())):
+        if Path(file).name != file or not file.endswith(".safetensors"):
+            raise RequestError(f"{path} names {file}, which is no .safetensors file beside it")
+        shard = _stored(path.with_name(file))
+        if odd := sorted(shard.keys() ^ {name for name in files if files[name] == file}):
+            what = "is not in" if odd[0] in files else "is not in the index, but in"
+            raise RequestError(f"{odd[0]} {what} {path.with_name(file)}: is {path.name} another's?")
+        stored |= shard
+    return dict(sorted(stored.items()))
 
 
 def _array(path: Path, name: str, dtype: str, shape: list[int], data: bytearray) -> Array:
     try:
         values = np.frombuffer(data, TYPES[dtype])
         if dtype == "BF16":  # the upper half of a float32
-            values = (values.astype("<u4") << 16).view("<f4")
+            values = (values.astype("<u4") << 16).view(BFLOAT16)
         return values.reshape(shape)
     except (KeyError, ValueError):
         why = f"NumPy lacks {dtype} of shape {tuple(shape)}, as {name} is: convert it to float32"

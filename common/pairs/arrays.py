@@ -1,24 +1,34 @@
-"""Compares two sets of arrays by name, and finds those that are transposed or renamed."""
+"""Compares two sets of arrays by name, and finds those under another name or in another order."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
+from math import isqrt
+from typing import Final
 
 import numpy as np
 
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.compare.distances import compare, distance, finite, largest, wide
+from common.compare.distances import compare, finite, largest
 from common.compare.findings import HEADINGS, Check, farthest, nearest_to_failing
+from common.pairs.order import chance, constant, likeness
+from common.terminal.text import listed
+
+KERNELS: Final = {(3, 2, 0, 1): 0, (0, 3, 1, 2): 0, (2, 3, 1, 0): 3, (0, 2, 3, 1): 0}
+"""Transposes of a convolution that move its channels, and where the output channels then are."""
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on two, by array or check; with `differences` in the setting, neither."""
+    """The verdict on two, by array or check; with `differences` in the setting, neither.
+
+    Arrays that are `moved` are equal under another name or in another order.
+    """
 
     checks: list[Check]
     notes: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    moved: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -30,9 +40,17 @@ class PairVerdict:
             return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
         what = "checks" if self.checks[0].check else "arrays"
         failed = [check for check in self.checks if not check.passed]
-        if failed:
-            first = f"first in {heading(failed[0])}: {described(failed[0])}"
-            return f"they diverge in {len(failed)} of {len(self.checks)} {what}, {first}"
+        diverged = [check for check in failed if check.array not in self.moved]
+        moved = [check for check in failed if check.array in self.moved]
+        of_all = f"of {len(self.checks)} {what}"
+        elsewhere = "under another name or in another order"
+        if diverged:
+            first = f"first in {heading(diverged[0])}: {described(diverged[0])}"
+            said = f"they diverge in {len(diverged)} {of_all}, {first}"
+            return f"{said}; equal {elsewhere}: {len(moved)} more" if moved else said
+        if moved:
+            first = f"first {moved[0].array}: {moved[0].note}"
+            return f"the same, but {elsewhere}: {len(moved)} {of_all}, {first}"
         if not any(check.distance for check in self.checks):
             return f"the same: all {len(self.checks)} {what} are equal"
         worst = nearest_to_failing(self.checks)
@@ -66,23 +84,27 @@ def compare_arrays(
             raise RequestError(f"{name} holds {values.dtype}, not numbers")
     if not any(values.size for values in [*ours.values(), *expected.values()]):
         raise RequestError("nothing was compared: there are no arrays, or all are empty")
-    surplus = {name: ours[name] for name in ours if name not in expected}
-    checks = []
-    for far in compare(ours, expected, ""):
+    limits = {n: allowed(ours[n], expected[n], tolerance) for n in ours if n in expected}
+    distances = compare(ours, expected, "")
+    hints = {d.array: "equal" for d in distances if d.far <= limits.get(d.array, -1)}
+    search = Search({n: ours[n] for n in ours if n not in hints}, tolerance)
+    checks, moved = [], set[str]()
+    for far in distances:
         name = far.array
-        limit = None
-        if name in surplus:
-            note = "is only in the first"
-        elif name not in ours:
-            note = joined("is only in the second", renamed(surplus, expected[name], tolerance))
-        else:
-            limit = allowed(ours[name], expected[name], tolerance)
-            note = remark(ours[name], expected[name], far.far, limit)
-        check = farthest("", [far], limit)
-        check.where = far.where.removeprefix(name) if far.far else ""
-        check.note = note
-        checks.append(check)
-    return PairVerdict(checks)
+        note = differing(ours.get(name), expected.get(name))
+        if name not in hints and (hint := search.hint(name, ours, expected)):
+            hints[name] = hint
+            moved.add(name)
+            note = joined(note, hint)
+        if name in expected or name not in search.used:  # else it is in the line of its other name
+            check = farthest("", [far], limits.get(name))
+            check.where = far.where.removeprefix(name) if far.far else ""
+            check.note = note
+            checks.append(check)
+    doubts = flattened(hints, expected)
+    for check in checks:
+        check.note = joined(check.note, doubts.get(check.array, ""))
+    return PairVerdict(checks, moved=frozenset(moved))
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
@@ -90,50 +112,90 @@ def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
     if tolerance is not None:
         return tolerance
     dtypes = [values.dtype for values in (ours, expected) if values.dtype.kind == "f"]
-    return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
+    stored = [dtype.metadata or {"epsilon": float(np.finfo(dtype).eps)} for dtype in dtypes]
+    return max((each["epsilon"] for each in stored), default=0.0)
 
 
-def remark(ours: Array, expected: Array, far: float, limit: float) -> str:
-    """What there is to say of two arrays besides their distance."""
-    similar = "" if far <= limit else likeness(ours, expected, limit)
+def differing(ours: Array | None, expected: Array | None) -> str:
+    """What there is to say of two arrays besides their distance and order."""
+    if ours is None or expected is None:
+        return f"is only in the {'second' if ours is None else 'first'}"
     if ours.shape != expected.shape:
-        return joined(f"{ours.shape} and {expected.shape}", similar)
+        return f"{ours.shape} and {expected.shape}"
     both = {"first": ours, "second": expected}
     if unsound := [which for which in both if not finite(both[which])]:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
-    dtypes = f"{ours.dtype} and {expected.dtype}" if ours.dtype != expected.dtype else ""
-    return joined(dtypes, similar)
+    return f"{ours.dtype} and {expected.dtype}" if ours.dtype != expected.dtype else ""
 
 
 def joined(*said: str) -> str:
     return "; ".join(filter(None, said))
 
 
-def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | None) -> str:
-    """Which array of another name alone is `expected`, and how; or nothing."""
-    alike = []
-    for name, values in surplus.items():
-        if how := likeness(values, expected, allowed(values, expected, tolerance)):
-            alike.append(f"the first's {name} is {how}")
-    return alike[0] if len(alike) == 1 else ""
+@dataclass
+class Search:
+    """Finds arrays among the first's `unmatched`, which the second's of their names do not equal.
 
+    Those found are `used`; one with equal entries is found only once.
+    """
 
-def likeness(ours: Array, expected: Array, limit: float) -> str:
-    """How `expected` is `ours`: as it is, transposed or reshaped; or nothing."""
-    if ours.size != expected.size or not ours.size or ours.ndim > 5:
-        return ""
-    first, second = wide(ours), wide(expected)
-    limit = min(limit, 1e-3)  # beyond it, agreement may be chance
-    with np.errstate(all="ignore"):
-        # Equal entries fit in any order. Most other arrays differ in the largest entry.
-        close = limit * largest(second)
-        if not second.max() - second.min() > close >= abs(first.max() - second.max()):
+    unmatched: Mapping[str, Array]
+    tolerance: float | None
+    used: set[str] = field(default_factory=set)
+
+    def hint(self, name: str, ours: Mapping[str, Array], expected: Mapping[str, Array]) -> str:
+        """Where the numbers of an array are that does not equal the one of its name."""
+        if name in ours and name in expected:
+            how = next(self.alike(expected[name], [name]), ("", ""))[1]
+            return how or ("" if constant(expected[name]) else self.elsewhere(expected[name]))
+        arrays = ours if name in ours else expected
+        shared = [twin for twin in arrays if twin in ours and twin in expected]
+        for twin in shared if not constant(arrays[name]) else ():
+            if likeness(arrays[name], arrays[twin], 0.0) == "equal":
+                return f"equals {twin}"
+        return self.elsewhere(expected[name]) if name in expected else ""
+
+    def elsewhere(self, expected: Array) -> str:
+        alike = dict(self.alike(expected, self.unmatched))
+        how = min(alike.values(), key=len, default="")
+        names = [name for name in alike if alike[name] == how]
+        new = [name for name in names if name not in self.used]
+        if not names or (constant(expected) and not new):
             return ""
-    changed = {"equal": ours}
-    for axes in permutations(range(ours.ndim)):
-        changed[f"equal after .transpose{axes}"] = ours.transpose(axes)
-    changed[f"equal after .reshape{expected.shape}"] = ours.reshape(expected.shape)
-    for words, values in changed.items():
-        if values.shape == expected.shape and distance(values, expected)[0] <= limit:
-            return words
-    return ""
+        self.used.update(new[:1] if constant(expected) else names)
+        more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+        return f"the first's {listed([*names[:3], *more])} {'are' if names[1:] else 'is'} {how}"
+
+    def alike(self, expected: Array, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Which of these arrays are `expected`, and how."""
+        size, most = largest(expected), chance(expected)
+        for name in names:
+            values = self.unmatched[name]
+            close = min(allowed(values, expected, self.tolerance) * size, most)
+            if how := likeness(values, expected, close):
+                yield name, how
+
+
+def flattened(hints: Mapping[str, str], expected: Mapping[str, Array]) -> dict[str, str]:
+    """A note on the dense layer after a flatten, if convolutions change their order and it not."""
+    found = {name: hint for name, hint in hints.items() if name in expected}
+    channels = [
+        expected[name].shape[axis]
+        for name, hint in found.items()
+        for axes, axis in KERNELS.items()
+        if hint.endswith(f".transpose{axes}")
+    ]
+    same = [name for name in found if found[name].endswith(("equal", ".transpose(1, 0)"))]
+    longest: dict[int, list[str]] = {}
+    for name in same if channels else ():
+        for length in {*expected[name].shape} if expected[name].ndim == 2 else ():
+            side = isqrt(length // max(channels))
+            if side > 1 and side * side * max(channels) == length:
+                longest.setdefault(length, []).append(name)
+    if not longest or len(longest[max(longest)]) > 1:
+        return {}
+    length = max(longest)
+    side = isqrt(length // max(channels))
+    inputs = f"check the order of its {length} inputs, if they are {max(channels)} channels"
+    note = f"{inputs} of {side} x {side}: convolutions change theirs"
+    return {longest[length][0]: note}

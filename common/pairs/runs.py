@@ -13,7 +13,7 @@ from common.compare.findings import farthest
 from common.compare.limits import LIMITS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import NUMERICAL, Run
-from common.models.weights_file import bfloat16_note, load_arrays
+from common.models.weights_file import INDEX, bfloat16_note, load_arrays
 from common.pairs.arrays import PairVerdict, compare_arrays
 from common.records.fingerprint import source_digest
 from common.records.record import Record
@@ -23,12 +23,13 @@ from common.records.trace import expected_arrays
 
 def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
     """The verdict on two records or files of weights. Raises RequestError or RunError."""
-    kinds = {path.suffix.lower() for path in (first, second)}
+    paths = first, second
+    kinds = {".safetensors" if p.name.endswith(INDEX) else p.suffix.lower() for p in paths}
     if kinds == {".json"}:
         return compare_runs(read_run(first), read_run(second), tolerance)
     if kinds == {".safetensors"}:
         verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
-        notes = [bfloat16_note(path) for path in (first, second)]
+        notes = [bfloat16_note(path) for path in paths]
         return replace(verdict, notes=list(filter(None, notes)))
     advice = "give two records (.json) or two files of weights (.safetensors)"
     raise RequestError(f"{first} and {second} are not of the same kind: {advice}")

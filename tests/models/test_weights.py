@@ -1,5 +1,6 @@
 """Canonical weights, and files of them."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,51 @@ def test_wrong_weights_are_refused_by_file_and_tensor(
     with pytest.raises(RequestError, match=complaint) as caught:
         load_weights(path, SMALL, "float32")
     assert str(path) in str(caught.value)
+
+
+def sharded(folder: Path, index: object = None) -> Path:
+    """An index, by default of two files; a third one beside them is no `.safetensors` file."""
+    for number, (name, values) in enumerate(small().items(), 1):
+        save_weights(folder / f"m-{number}.safetensors", {name: values})
+    (folder / "m.bin").write_bytes(b"\x80\x04.")
+    path = folder / "model.safetensors.index.json"
+    weight_map = {"weight": "m-1.safetensors", "bias": "m-2.safetensors"}
+    path.write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map} if index is None else index)
+    )
+    return path
+
+
+def test_a_sharded_model_is_read_by_its_index(tmp_path: Path) -> None:
+    found = load_weights(sharded(tmp_path), SMALL, "float32")
+    assert digest(found) == digest(small())
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "complaint"),
+    [
+        (["m-1.safetensors"], "it is no index: JSON with a weight_map"),
+        ({"weight": "m-1.safetensors", "bias": "m-3.safetensors"}, "m-3.safetensors.*No such file"),
+        ({"weight": "m-1.safetensors", "bias": "m-1.safetensors"}, "bias is not in .*m-1.safetens"),
+        ({"gamma": "m-1.safetensors"}, "gamma is not in "),
+        ({"weight": "../m-1.safetensors"}, "no .safetensors file beside it"),
+        ({"weight": "m.bin"}, "names m.bin, which is no .safetensors file"),
+        ({"weight": "\0.safetensors"}, "null byte"),
+    ],
+)
+def test_an_index_whose_files_do_not_fit_is_refused(
+    tmp_path: Path, weight_map: object, complaint: str
+) -> None:
+    path = sharded(tmp_path, {"weight_map": weight_map})
+    with pytest.raises(RequestError, match=complaint):
+        load_arrays(path)
+
+
+def test_what_a_file_has_beside_its_index_is_not_left_out(tmp_path: Path) -> None:
+    path = sharded(tmp_path)
+    save_weights(tmp_path / "m-2.safetensors", {"bias": np.ones(4), "scale": np.ones(4)})
+    with pytest.raises(RequestError, match=r"^scale is not in the index, but in "):
+        load_arrays(path)
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:

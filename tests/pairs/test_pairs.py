@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
 from common.compare.findings import Check
-from common.pairs.arrays import compare_arrays, likeness
+from common.models.nets import LENET
+from common.pairs.arrays import compare_arrays
 
 NORMAL = st.floats(1e-3, 1e3).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -24,9 +25,12 @@ def only(ours: Weights, expected: Weights) -> Check:
     verdict = compare_arrays(ours, expected)
     (failed,) = [pair for pair in verdict.checks if not pair.passed]
     assert not verdict.passed
-    assert verdict.conclusion.startswith(
-        f"they diverge in 1 of {len(verdict.checks)} arrays, first in {failed.array}: "
-    )
+    count = f"1 of {len(verdict.checks)} arrays"
+    said = f"they diverge in {count}, first in {failed.array}: "
+    if "equal" in failed.note:
+        moved = f"the same, but under another name or in another order: {count}"
+        said = f"{moved}, first {failed.array}: "
+    assert verdict.conclusion.startswith(said)
     return failed
 
 
@@ -86,9 +90,12 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     assert {pair.array: pair.note for pair in renamed.checks} == {
         "a": f"is only in the second; the first's b is {hint}",
         "y": "is only in the second",
-        "b": "is only in the first",
         "x": "is only in the first",
     }
+    assert renamed.conclusion == (
+        "they diverge in 2 of 3 arrays, first in y: is only in the second; "
+        "equal under another name or in another order: 1 more"
+    )
 
 
 def test_what_cannot_be_told_is_not_said() -> None:
@@ -97,5 +104,169 @@ def test_what_cannot_be_told_is_not_said() -> None:
         (drawn(3, 4), drawn(4, 3, seed=1)),
         (np.full((2, 3), np.nan), np.full((3, 2), np.nan)),
         (drawn(1, 1), drawn(1)),  # a single number tells nothing
+        (1 + drawn(9, 2) / 100, 1 + drawn(2, 9, seed=1) / 100),  # any fits, at this tolerance
     ):
-        assert likeness(ours, expected, 0.5) == ""
+        for name in "ab":
+            verdict = compare_arrays({name: ours}, {"a": expected}, 0.5)
+            assert not any("equal" in pair.note for pair in verdict.checks)
+
+
+def batch_norm(seed: int) -> Weights:
+    parts = ("beta", "gamma", "moving_mean", "moving_variance")
+    return {part: drawn(50, seed=seed + n) for n, part in enumerate(parts)}
+
+
+def net() -> Weights:
+    """A net whose convolutions are (out, in, rows, columns); dense layers take channels first."""
+    weights = {name: drawn(*shape, seed=n) for n, (name, shape) in enumerate(LENET.items())}
+    weights |= {"hidden.weight": drawn(128, 128, seed=30), "out.weight": drawn(128, 128, seed=31)}
+    return weights | {f"bn/{part}": values for part, values in batch_norm(20).items()}
+
+
+def keras(weights: Weights) -> Weights:
+    """The net as Keras has it: kernels (rows, columns, in, out), flattened channels last."""
+    changed = dict(weights)
+    for name in ("conv1.weight", "conv2.weight"):
+        changed[name] = weights[name].transpose(2, 3, 1, 0)
+    rows = weights["fc1.weight"].reshape(50, 4, 4, 128).transpose(1, 2, 0, 3)
+    return {**changed, "fc1.weight": rows.reshape(800, 128)}
+
+
+def exchanged(weights: Weights, first: str, second: str) -> Weights:
+    return {**weights, first: weights[second], second: weights[first]}
+
+
+FLATTEN = "equal after .reshape(16, 50, 128).transpose(1, 0, 2).reshape(800, 128)"
+KERNELS = dict.fromkeys(("conv1.weight", "conv2.weight"), "equal after .transpose(3, 2, 0, 1)")
+
+
+def told(ours: Weights, expected: Weights) -> tuple[dict[str, str], str]:
+    """What is said of arrays that fail, and the conclusion. Each expression is tried."""
+    verdict = compare_arrays(ours, expected)
+    notes = {pair.array: pair.note for pair in verdict.checks if not pair.passed}
+    for name, note in notes.items():
+        how, _, expression = note.partition("equal after ")
+        other = how.removesuffix(" is ").partition("the first's ")[2] or name
+        if expression:
+            changed = eval("values" + expression.partition(";")[0], {"values": ours[other]})
+            np.testing.assert_array_equal(changed, expected[name])
+    return notes, verdict.conclusion
+
+
+def linear(weights: Weights) -> Weights:
+    return {**weights, "fc1.weight": weights["fc1.weight"].T}
+
+
+PORTS: list[tuple[Callable[[Weights], Weights], dict[str, str]]] = [
+    (dict, {}),
+    (keras, {**KERNELS, "fc1.weight": FLATTEN}),
+    (lambda right: {**right, "fc1.weight": keras(right)["fc1.weight"]}, {"fc1.weight": FLATTEN}),
+    (
+        lambda right: {**right, "fc1.weight": keras(right)["fc1.weight"].T},
+        {"fc1.weight": "equal after .reshape(128, 16, 50).transpose(2, 1, 0).reshape(800, 128)"},
+    ),
+    (
+        lambda right: {**right, "conv2.weight": keras(right)["conv2.weight"].reshape(50, 20, 5, 5)},
+        {
+            "conv2.weight": "equal after "
+            ".reshape(25, 20, 50).transpose(2, 1, 0).reshape(50, 20, 5, 5)"
+        },
+    ),
+    (
+        lambda right: exchanged(right, "bn/moving_mean", "bn/moving_variance"),
+        {
+            "bn/moving_mean": "the first's bn/moving_variance is equal",
+            "bn/moving_variance": "the first's bn/moving_mean is equal",
+        },
+    ),
+    (
+        lambda right: exchanged(right, "hidden.weight", "out.weight"),
+        {
+            "hidden.weight": "the first's out.weight is equal",
+            "out.weight": "the first's hidden.weight is equal",
+        },
+    ),
+    (
+        lambda right: exchanged(right, "bn/gamma", "conv2.bias"),
+        {
+            "bn/gamma": "the first's conv2.bias is equal",
+            "conv2.bias": "the first's bn/gamma is equal",
+        },
+    ),
+    (
+        lambda right: {**right, "hidden.weight": right["hidden.weight"][::-1]},
+        {"hidden.weight": ""},
+    ),
+]
+
+
+@pytest.mark.parametrize(("port", "notes"), PORTS)
+def test_of_a_port_the_order_is_said_that_makes_it_equal(
+    port: Callable[[Weights], Weights], notes: dict[str, str]
+) -> None:
+    right = net()
+    found, conclusion = told(port(right), right)
+    assert {name: note.rpartition("; ")[2] for name, note in found.items()} == notes
+    if not notes:
+        assert conclusion == "the same: all 14 arrays are equal"
+    elif "" in notes.values():
+        assert conclusion.startswith("they diverge in 1 of 14 arrays, first in hidden.weight: ")
+    else:
+        count = f"{len(notes)} of 14 arrays"
+        moved = f"the same, but under another name or in another order: {count}, first "
+        assert conclusion.startswith(moved)
+
+
+def test_all_of_a_port_is_found_under_other_names_also_what_is_constant() -> None:
+    right = net() | {"conv1.bias": np.zeros(20), "fc1.bias": np.zeros(128)}
+    ours = {f"layer/{name}": values for name, values in keras(right).items()}
+    notes, conclusion = told(ours, right)
+    assert (
+        notes["fc1.weight"] == f"is only in the second; the first's layer/fc1.weight is {FLATTEN}"
+    )
+    assert all(
+        note.startswith("is only in the second; the first's layer/") for note in notes.values()
+    )
+    assert conclusion.startswith(
+        "the same, but under another name or in another order: 14 of 14 arrays, first conv1.weight"
+    )
+    del ours["layer/fc1.bias"]
+    notes, conclusion = told(ours, right)
+    assert notes["fc1.bias"] == "is only in the second"
+    assert conclusion.startswith("they diverge in 1 of 14 arrays, first in fc1.bias: is only")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_flatten_in_the_order_of_other_convolutions_is_doubted(turned: bool) -> None:
+    right = net()
+    ours = {**keras(right), "fc1.weight": right["fc1.weight"].T if turned else right["fc1.weight"]}
+    doubt = "check the order of its 800 inputs, if they are 50 channels of 4 x 4: "
+    notes = {pair.array: pair.note for pair in compare_arrays(ours, right).checks}
+    assert [name for name, note in notes.items() if doubt in note] == ["fc1.weight"]
+    assert not any("check" in pair.note for pair in compare_arrays(linear(right), right).checks)
+    assert not any("check" in pair.note for pair in compare_arrays(keras(right), right).checks)
+
+
+def test_tied_tensors_are_said() -> None:
+    embedding, norm = drawn(7, 3), drawn(3, seed=1)
+    both = {"embed_tokens": embedding, "norm": norm}
+    for ours, expected, which in (
+        ({**both, "lm_head": embedding}, both, "first"),
+        (both, {**both, "lm_head": embedding}, "second"),
+    ):
+        notes, conclusion = told(ours, expected)
+        assert notes == {"lm_head": f"is only in the {which}; equals embed_tokens"}
+        assert "diverge" not in conclusion
+    renamed = {"e": embedding, "h": embedding, "n": norm}
+    notes, _ = told(renamed, {**both, "lm_head": embedding})
+    assert notes == dict.fromkeys(
+        ("embed_tokens", "lm_head"), "is only in the second; the first's e and h are equal"
+    ) | {"norm": "is only in the second; the first's n is equal"}
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float16", 2**-10), ("float32", 2**-23)])
+def test_the_limit_is_the_epsilon_of_the_coarser_dtype(dtype: str, limit: float) -> None:
+    for ours, expected in ((dtype, "float64"), ("float64", dtype), (dtype, dtype)):
+        verdict = compare_arrays({"a": drawn(9).astype(ours)}, {"a": drawn(9).astype(expected)})
+        assert [pair.tolerance for pair in verdict.checks] == [limit]
+        assert verdict.passed

@@ -1,6 +1,7 @@
 """`python -m common.parity FILE FILE`."""
 
 import doctest
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from agreement import edit
 from stored import save_bfloat16, save_raw
 
-from common.models.weights_file import save_weights
+from common.models.weights_file import load_arrays, save_weights
 from common.parity import main
 
 Captured = pytest.CaptureFixture[str]
@@ -55,13 +56,29 @@ def test_runs_of_two_settings_are_not_compared(ours: Path, theirs: Path, capsys:
     assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
 
 
-def test_bfloat16_is_compared_as_float32_and_said(weights: Path, capsys: Captured) -> None:
+def test_bfloat16_is_compared_by_its_epsilon_and_said(weights: Path, capsys: Captured) -> None:
     same = np.array([1, -2, 3.140625, 2.0**-133], np.float32)
     stored = save_bfloat16(weights.with_name("stored.safetensors"), {"a": same})
-    for status, first in enumerate((same, same + np.float32(1e-6))):
-        save_weights(weights, {"a": first})
-        assert main([str(weights), str(stored)]) == status
-        assert f"{stored} has bfloat16, read as float32: a\n" in capsys.readouterr().out
+    for status, far in enumerate((2**-7, 2**-6)):
+        save_weights(weights, {"a": same + np.float32(3 * far)})
+        for pair in (weights, stored), (stored, weights):
+            assert main(list(map(str, pair))) == status
+            said = capsys.readouterr().out
+            assert f"{stored} has bfloat16, read as float32: a\n" in said
+            assert "≤ 7.8e-03" in said
+
+
+def test_the_files_of_an_index_are_one_model(weights: Path, capsys: Captured) -> None:
+    files = {"a": "part-1.safetensors", "b": "part-2.safetensors"}
+    for name, file in files.items():
+        save_weights(weights.with_name(file), {name: load_arrays(weights)[name]})
+    index = weights.with_name("model.safetensors.index.json")
+    index.write_text(json.dumps({"weight_map": files}))
+    assert main([str(index), str(weights)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "the same: all 2 arrays are equal"
+    weights.with_name("part-2.safetensors").unlink()
+    assert main([str(weights), str(index)]) == 2
+    assert "cannot read weights from" in capsys.readouterr().err
 
 
 F8 = {"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
