@@ -12,10 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import agreement
 import hypothesis
-import numpy_chapter
 import pytest
+
+# An assertion of a helper that fails is printed with its values.
+pytest.register_assert_rewrite(*(x.stem for x in Path(__file__).parent.glob("support/*.py")))
+import agreement
+import numpy_chapter
 from scratch_steps import MOST_DEVICES
 
 from common.backends.devices import DeviceRequest, Process
@@ -25,7 +28,7 @@ from common.compare.recorded_steps import Recomputed, recompute
 from common.compare.runs import Run
 
 if find_spec("playwright"):
-    from browser_tabs import browser as browser, tab as tab
+    from browser_tabs import base_url as base_url, browser as browser, tab as tab
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -196,7 +196,7 @@ def test_it_plays_to_the_end_if_the_reader_wants_motion(
 @ON_BOTH
 @EVERY
 def test_nothing_is_wider_than_the_window(
-    pages: dict[str, str], tab: Tab, browser: Browser, figure: str
+    pages: dict[str, str], tab: Tab, browser: Browser, base_url: str, figure: str
 ) -> None:
     tab.goto(pages[figure])
     for values in LARGEST[figure]:
@@ -208,7 +208,7 @@ def test_nothing_is_wider_than_the_window(
         assert stages.evaluate("each => each.scrollWidth <= each.clientWidth"), values
         if values.get("stages") != 16:
             assert spilled(tab) == [], values
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.new_context(base_url=base_url, java_script_enabled=False)
     opened = context.new_page()
     opened.goto(pages[figure])
     assert opened.locator(".explorer-still svg[role=img]").is_visible()

@@ -3,6 +3,9 @@
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -27,22 +30,45 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+class Handler(SimpleHTTPRequestHandler):
+    """Prints nothing; the browser reads a file again whenever it is asked for."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address by HTTP of the folder of all temporary folders."""
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "favicon.ico").touch()  # a browser asks for it by itself
+    handler = partial(Handler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
 @pytest.fixture
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+def tab(browser: Browser, base_url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A tab of a desktop's size, or of the size that the test names.
 
     The test fails if the page complains, asks something or fetches anything from elsewhere.
     """
     width, height = SIZES[getattr(request, "param", "desktop")]
-    context = browser.new_context(viewport={"width": width, "height": height})
+    context = browser.new_context(base_url=base_url, viewport={"width": width, "height": height})
     page, complaints, requests = context.new_page(), [], []
-    page.on("console", lambda message: complaints.append((message.type, message.text)))
-    page.on("pageerror", lambda error: complaints.append(("error", str(error))))
+    page.on("console", lambda said: complaints.append((said.type, said.text, said.location["url"])))
+    page.on("pageerror", lambda error: complaints.append(("error", str(error), page.url)))
     page.on("request", lambda request: requests.append(request.url[:50]))
     yield page
     context.close()
+    assert [url for url in requests if not url.startswith((base_url, "data:"))] == []
     assert [entry for entry in complaints if entry[0] != "log"] == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
 def fits(tab: Page) -> bool:

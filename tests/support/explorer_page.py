@@ -1,5 +1,6 @@
 """Pages with an explorer or a picture in it."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,21 @@ ASSETS = Path(__file__).parents[2] / "docs/_static"
 
 
 def write_page(folder: Path, content: str) -> str:
-    """The address of a new page with this content."""
-    path = folder / "page.html"
-    path.write_text(
+    """The address of a new page with this content, in a temporary folder beside the assets."""
+    shutil.copytree(ASSETS, folder / "assets", dirs_exist_ok=True)
+    (folder / "page.html").write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title>'
         '<meta name="viewport" content="width=device-width">'
-        f'<link rel="stylesheet" href="{(ASSETS / "pictures.css").as_uri()}">'
+        '<link rel="stylesheet" href="assets/pictures.css">'
         f'<body style="margin:16px">{content}</body></html>',
         encoding="utf-8",
     )
-    return path.as_uri()
+    return f"{folder.name}/page.html"
 
 
-def page_of(name: str, folder: Path, assets: Path = ASSETS) -> str:
-    """The address of a page with an explorer in it, with the assets of the site."""
-    return write_page(folder, explorer(name, assets.as_uri()))
+def page_of(name: str, folder: Path) -> str:
+    """The address of a page with an explorer in it."""
+    return write_page(folder, explorer(name, "assets"))
 
 
 def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
