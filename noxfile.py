@@ -16,7 +16,7 @@ from notebooks.text.chapter import SHARED
 from sessions import checks as checks, environments as python_of
 from sessions.accelerators import Choice
 from sessions.environments import RESULTS, available, compilation_cache, require_known
-from sessions.proofs import common_gpus, on_gpus, pythons_of_bench
+from sessions.proofs import common_gpus, on_gpus, passes, pythons_of_bench
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -99,29 +99,40 @@ def grid(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run every test, on every framework; some shared ones run on NumPy 1.23, too."""
+    """Run every test, on every framework; some shared ones run on NumPy 1.23, too.
+
+    A part that fails is named at the end, after the others.
+    """
     session.env.update(python_of.NO_GPUS)
     # Tests of a file share fixtures; long files are first, so that no core is idle at the end. Some
     # tests wait, so there is one process more than there are cores.
     at_once = (os.cpu_count() or 1) + 1
-    command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", "--no-loadscope-reorder"]
-    command += session.posargs
-    run_common(session, *command)
+    command = ["-m", "pytest", f"--numprocesses={at_once}", "--dist=loadfile"]
+    command += ["--no-loadscope-reorder", *session.posargs]
+    failed = []
+
+    def run(part: str, *command: str, env: dict[str, str] | None = None) -> None:
+        if not passes(session, *command, env=env):
+            failed.append(part)
+
+    run("common", python_of.common(session), *command)
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
-        session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
+        run("site", python_of.site(session), *command, "tests/site", jupyter)
     shutil.rmtree(HANDOVER, ignore_errors=True)  # its old checkpoints would be in the way
     pythons = {name: python_of.framework(session, name) for name in available()}
     for framework, python in pythons.items():
         # Weights of each framework for the tests of the others.
         script = ["tests/support/handover.py", framework, str(HANDOVER)]
-        session.run(python, *script, env={"PYTHONPATH": "."})
+        run(f"handover of {framework}", python, *script, env={"PYTHONPATH": "."})
     command.append(f"--handover={HANDOVER}")
     for framework, python in pythons.items():
         if framework == "mxnet" and all(flag.startswith("-") for flag in session.posargs):
-            session.run(python, "-m", *command, *(f"tests/{name}" for name in OLD_NUMPY))
+            run("NumPy 1.23", python, *command, *(f"tests/{name}" for name in OLD_NUMPY))
         env = python_of.fast_compilation(framework)
-        session.run(python, "-m", *command, "--framework", framework, env=env)
+        run(framework, python, *command, "--framework", framework, env=env)
+    if failed:
+        session.error(f"failed, see above: {', '.join(failed)}")
 
 
 @nox.session(venv_backend="none")
