@@ -3,15 +3,19 @@
 Sessions share them, so that no framework is installed twice.
 """
 
+import atexit
 import hashlib
 import os
 import platform
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import nox
@@ -32,6 +36,9 @@ RESULTS: Final = Path("results")
 
 NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "-1"}
 """Hides GPUs from tests on the CPU: one that asks for three devices would want three GPUs."""
+
+EDITABLE: Final = "multi-gpu-parity.pth"
+"""The file of an environment that puts this folder last on `sys.path`."""
 
 INSTALLING: Final = 1800
 """Seconds that a session waits while another one installs the environment that both need."""
@@ -64,7 +71,7 @@ def is_complete(folder: Path, pins: Iterable[str]) -> bool:
 
 def recipe(pins: Iterable[str]) -> str:
     """A digest of this Python's version and of the files that are installed."""
-    content = [sys.version, *(path_of(name).read_text(encoding="utf-8") for name in pins)]
+    content = [sys.version, EDITABLE, *(path_of(name).read_text(encoding="utf-8") for name in pins)]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
@@ -76,9 +83,8 @@ def install(session: nox.Session, folder: Path, pins: Sequence[str]) -> None:
     if "torch-cpu" in pins:
         chosen.remove("torch-cpu")
         if is_offered("torch-cpu"):  # pip finds it, but uv may not look there
-            pip = [sys.executable, "-m", "pip", "--quiet", f"--python={folder / 'bin/python'}"]
-            pip += ["install", "--no-compile", *checked, *requirements(["torch-cpu"])]
-            session.run_install(*pip)
+            options = ["--quiet", f"--python={folder / 'bin/python'}", "install", "--no-compile"]
+            session.run_install(*pip(), *options, *checked, *requirements(["torch-cpu"]))
         else:
             chosen.append("torch")
     session.run_install(*install_into, *checked, *requirements(chosen))
@@ -86,7 +92,7 @@ def install(session: nox.Session, folder: Path, pins: Sequence[str]) -> None:
 
 
 def new_environment(session: nox.Session, folder: Path) -> list[str]:
-    """Makes an empty environment; the beginning of the command that installs into it.
+    """Makes an environment with the project; the beginning of the command that installs into it.
 
     That is uv's, or pip's where there is no uv, or pip has another index, which uv does not know.
     """
@@ -95,9 +101,14 @@ def new_environment(session: nox.Session, folder: Path) -> list[str]:
     if find_spec("uv") and not other_index:
         uv = [sys.executable, "-m", "uv", "--quiet"]
         session.run_install(*uv, "venv", "--clear", f"--python={sys.executable}", str(folder))
-        return [*uv, "pip", "install", f"--python={python}"]
-    session.run_install(sys.executable, "-m", "venv", "--clear", str(folder))
-    return [str(python), "-m", "pip", "install", "--quiet"]
+        install = [*uv, "pip", "install", f"--python={python}"]
+    else:
+        session.run_install(sys.executable, "-m", "venv", "--clear", str(folder))
+        install = [str(python), "-m", "pip", "install", "--quiet"]
+    # What an editable installation does, without a build. Relative, so that a clone can be moved.
+    libraries = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+    write_text(libraries / EDITABLE, f"{os.path.relpath('.', libraries)}\n")
+    return install
 
 
 def requirements(names: Iterable[str]) -> list[str]:
@@ -113,8 +124,19 @@ def is_offered(name: str) -> bool:
 
 def output_of_pip(*arguments: str) -> str:
     """Standard output of a command of pip; empty if it fails."""
-    command = [sys.executable, "-m", "pip", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return subprocess.run([*pip(), *arguments], capture_output=True, text=True, check=False).stdout
+
+
+@cache
+def pip() -> Sequence[str]:
+    """The command of this Python's pip, or of a temporary one: Pythons that uv makes have none."""
+    if find_spec("pip"):
+        return sys.executable, "-m", "pip"
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    if subprocess.run([sys.executable, "-m", "venv", folder.name], check=False).returncode:
+        print("there is no pip, and its settings, as PIP_INDEX_URL, are not read", file=sys.stderr)
+    return f"{folder.name}/bin/python", "-m", "pip"
 
 
 def mxnet_is_missing() -> str:

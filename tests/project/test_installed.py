@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import re
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,20 @@ class Session:
         pass
 
 
+class Quiet(Session):
+    """A session of nox that only notes its commands."""
+
+    def run_install(self, *command: str) -> None:
+        self.ran.append(command)
+
+
+def an_environment() -> Path:
+    """The folder of an environment that has only the folder of its libraries."""
+    folder = Path(".nox/one")
+    (folder / f"lib/python3.{sys.version_info.minor}/site-packages").mkdir(parents=True)
+    return folder
+
+
 @pytest.fixture
 def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project that pins a package of nothing, with its wheel next to it."""
@@ -99,11 +114,14 @@ def test_an_environment_is_installed_until_pins_or_interpreter_change(
     pins: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     environments: Any = importlib.import_module("sessions.environments")
-    monkeypatch.setattr(environments, "find_spec", lambda _: tool == "uv" or None)
+    monkeypatch.setattr(environments, "find_spec", lambda name: name in (tool, "pip") or None)
     session: Any = Session()
     python = Path(environments.environment(session, "toy"))
     assert [("uv" in command) for command in session.ran] == [tool == "uv"] * 2
-    subprocess.run([python, "-c", "import importlib.metadata as m; m.version('toy')"], check=True)
+    Path("mine.py").touch()  # of the project
+    used = "import importlib.metadata as m, sys, mine; print(m.version('toy'), sys.path[-1])"
+    seen = subprocess.check_output([python.absolute(), "-c", used], cwd="/", text=True)
+    assert seen == f"1 {Path.cwd()}\n"
     environments.environment(session, "toy")
     assert len(session.ran) == 2
     python.unlink()
@@ -113,6 +131,17 @@ def test_an_environment_is_installed_until_pins_or_interpreter_change(
     with pytest.raises(AssertionError, match=r"(?i)hash"):
         environments.environment(session, "toy")
     assert not environments.is_complete(Path(".nox/toy"), ["toy"])
+
+
+@pytest.mark.usefixtures("pins")
+def test_pip_s_settings_are_read_in_a_python_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    environments: Any = importlib.import_module("sessions.environments")
+    environments.pip.cache_clear()
+    monkeypatch.setattr(environments, "find_spec", lambda name: name == "uv" or None)
+    session, folder = Quiet(), an_environment()
+    assert "uv" in environments.new_environment(session, folder)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")  # which uv does not know
+    assert "uv" not in environments.new_environment(session, folder)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +157,8 @@ def test_a_build_for_cpus_is_taken_where_pip_finds_it(
     environments: Any = importlib.import_module("sessions.environments")
     Path("constraints/torch-cpu.txt").write_text("torch==2.0+cpu \\\n    --hash=sha256:0\n")
     monkeypatch.setattr(environments, "output_of_pip", lambda *_: f"torch\nAvailable: {offered}\n")
-    session: Any = Session()
-    monkeypatch.setattr(session, "run_install", lambda *command: session.ran.append(command))
-    Path(".nox/torch").mkdir(parents=True)
-    environments.install(session, Path(".nox/torch"), ["toy", "torch-cpu"])
+    monkeypatch.setattr(environments, "pip", lambda: ["pip"])
+    session: Any = Quiet()
+    environments.install(session, an_environment(), ["toy", "torch-cpu"])
     asked = {flag for command in session.ran for flag in command if "requirement=" in flag}
     assert asked == {f"--requirement=constraints/{name}.txt" for name in ("toy", chosen)}
