@@ -107,6 +107,7 @@ def idle(given: Mapping[str, Any]) -> str:
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
     strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
     hardware = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), ("card", "peak"))
+    decided = {"parameters": "hidden", **dict.fromkeys(SEARCHED, "choose")}
     needs = {**hardware, "memory": ("choose",)}
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
@@ -114,8 +115,8 @@ def idle(given: Mapping[str, Any]) -> str:
             return f"{name} means nothing for --net {net}: it is for {nets[flag]}"
         if not strategies.get(flag, True):
             return f"{name} means nothing for --strategy {strategy}"
-        if flag in SEARCHED and "choose" in given:
-            return f"{name} means nothing with --choose, which searches it"
+        if given.get(decisive := decided.get(flag, "")):
+            return f"{name} means nothing with --{decisive}, which decides it"
         if not given.keys() & (needed := needs.get(flag, (flag,))):
             return f"{name} means nothing without --{' or --'.join(needed)}"
     if "choose" in given and not given.keys() & {"card", "memory"}:

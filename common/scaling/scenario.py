@@ -81,11 +81,19 @@ class Scenario(Flags):
     depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH, least=0)
     width: int = flag(64, "resnet18: output channels of the first stage", "W", most=WIDTH)
     parameters: int = flag(
-        100_000_000, "transformer: number of parameters, as 7e9", "P", type=large, most=PARAMETERS
+        100_000_000,
+        "transformer: about this number of parameters, as 7e9; H decides it if given",
+        "P",
+        type=large,
+        most=PARAMETERS,
     )
     layers: int = flag(24, "transformer: number of blocks", "L", most=200)
     hidden: int = flag(
-        0, "transformer: hidden size, a multiple of A; 0: as P and L need", "H", most=2**16, least=0
+        0,
+        "transformer: hidden size, divisible by A; 0: as P and L need, divisible by a given A",
+        "H",
+        most=2**16,
+        least=0,
     )
     heads: int = flag(
         0, "transformer: attention heads; 0: 8 for each 1024 of H", "A", most=2**10, least=0
@@ -136,13 +144,12 @@ class Scenario(Flags):
         return make(**{name: getattr(self, name) for name in sizes})
 
     def title(self) -> str:
-        """The net with its size, in words."""
+        """The net with its size, in words; the number of a transformer's parameters in 3 digits."""
         net, names = self.network(), NETS[self.net][1]
         blocks = net.blocks  # they know what 0 stands for
         sizes = {name: getattr(blocks, name, getattr(self, name)) for name in names}
-        count = sum(map(net.size, net.layers))
-        if blocks and abs(count / self.parameters - 1) > 0.05:  # the hidden size or heads decide
-            sizes["parameters"] = count
+        if "parameters" in sizes:
+            sizes["parameters"] = int(float(f"{sum(map(net.size, net.layers)):.3g}"))
         words = [f"{k} {v}" if isinstance(v, str) else f"{k} {v:,}" for k, v in sizes.items()]
         return " ".join([self.net, *words])
 

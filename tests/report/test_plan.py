@@ -93,6 +93,7 @@ def test_a_step_is_told_by_device_and_drawn(
         (["--net=transformer", "--heads=7", "--hidden=100", *ONE], "7 heads do not divide"),
         (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
         (["--heads=4", "--out"], "it is for transformer"),
+        (["--net=transformer", "--parameters=6.7e9", "--hidden=4096", *ONE], "means nothing with"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
@@ -135,3 +136,6 @@ def test_a_picture_is_an_svg_and_the_net_is_named(
     said = capsys.readouterr().out
     assert said.startswith("resnet18 width 8, devices: 4; ")
     assert "\ntransformer parameters 100,000,000 layers 2 hidden 2,042 heads 16 sequence" in said
+    main(["--net=transformer", "--layers=32", "--hidden=4096"])
+    said = capsys.readouterr().out  # 12 h^2 + 9 h a block; 4 % more, 6.7e9, are another net
+    assert said.startswith("transformer parameters 6,440,000,000 layers 32 hidden 4,096 heads 32 ")
