@@ -1,7 +1,9 @@
 """Where a command may be started, and how it is refused elsewhere."""
 
 import ast
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,13 @@ def test_a_backend_that_hides_its_framework_says_where_to_start(name: str) -> No
     done = python("-m", f"{name}.scratch", folder=ROOT / "frameworks")
     line = f"{name} is hidden here: cd .. && python -m frameworks.{name}.scratch\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+
+
+def test_a_command_started_as_a_file_finds_every_library(framework: str) -> None:
+    libraries = {framework, *sys.stdlib_module_names, *packages_distributions()}
+    for folder in {(ROOT / path).parent for path in COMMANDS}:  # it is first on `sys.path`
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert libraries.isdisjoint(packages | {path.stem for path in folder.glob("*.py")}), folder
 
 
 MAJOR, MINOR = map(int, PROJECT["project"]["requires-python"].removeprefix(">=").split("."))
