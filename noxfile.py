@@ -27,6 +27,9 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 # Else each of a thousand processes would compile all sources that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+GRIDS: list[str] = []
+"""The frameworks whose runs have been made here: a line was printed for each."""
+DECIDE = "from common.data.download import decide; print(decide())"
 HANDOVER = RESULTS / "handover"
 OLD_NUMPY = (
     *("compare/test_distances.py", "compare/test_parity.py", "compare/test_reference.py"),
@@ -38,6 +41,14 @@ OLD_NUMPY = (
 def run_common(session: nox.Session, *command: str) -> None:
     """Runs a module that needs no framework."""
     session.run(python_of.common(session), "-m", *command)
+
+
+def decide(session: nox.Session) -> None:
+    """Decides on the data of all runs: the first session that trains fetches them for all."""
+    if "FASHION_MNIST_DIR" not in os.environ:
+        command = python_of.common(session), "-c", DECIDE
+        folder = session.run(*command, silent=True, log=False, stderr=None)
+        os.environ["FASHION_MNIST_DIR"] = str(folder or "").strip()
 
 
 def run_chapter(session: nox.Session, framework: str) -> None:
@@ -57,6 +68,8 @@ def run_grid(session: nox.Session, framework: str, *flags: str) -> None:
     choice = python_of.choice(session, framework)
     command = [python_of.chosen(session, choice), "-m", "common.grid", framework]
     command += [f"--out={RESULTS}", *flags]
+    decide(session)
+    GRIDS.append(framework)
     session.run(*command, env=compilation_cache(choice.name))
     if choice.cards:
         session.run(*command, f"--gpus={common_gpus(python_of.choices(session))}")
@@ -68,7 +81,8 @@ def compare(session: nox.Session, *flags: str) -> None:
         session.log(f"without MXNet, which cannot be had here: {missing}")
     if not flags or flags[0].startswith("-"):
         gpus = on_gpus(python_of.choices(session))
-        flags = str(RESULTS), "--suites", "--frameworks", *available(), *gpus, *flags
+        brief = ["--brief"] * bool(GRIDS)
+        flags = str(RESULTS), "--suites", "--frameworks", *available(), *gpus, *brief, *flags
     run_common(session, "common.parity", *flags)
 
 
@@ -143,6 +157,7 @@ def hosts(session: nox.Session) -> None:
     require_known(session, chosen, FRAMEWORKS)
     most, out = f"--over-hosts={2 if '--few' in session.posargs else 4}", f"--out={RESULTS}"
     common = python_of.common(session)
+    decide(session)
     for framework in chosen:
         python, cache = python_of.framework(session, framework), compilation_cache(framework)
         session.run(python, "-m", "common.grid", framework, most, out, env=cache)
@@ -179,6 +194,7 @@ def book(session: nox.Session) -> None:
         "scratch": ["--devices=1", "--devices=2"],
         "concise": [f"{resnet} --devices=2 --checkpoint-dir={folder / 'kept'}"],
     }
+    decide(session)
     for framework in available():
         python = python_of.framework(session, framework)
         command = python, "-m", f"frameworks.{framework}.{chapter}", "--preset=book"
@@ -191,6 +207,7 @@ def book(session: nox.Session) -> None:
 def seeds(session: nox.Session) -> None:
     """Train with 5 seeds and test whether accuracies differ by chance; `-- --chapter concise`."""
     folder, plan = str(RESULTS / "seeds"), ["--chapter=scratch", "--seeds=5", *session.posargs]
+    decide(session)
     for framework in available():
         python = python_of.framework(session, framework)
         session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)
@@ -201,6 +218,7 @@ def seeds(session: nox.Session) -> None:
 def planted(session: nox.Session) -> None:
     """Plant bugs that people have met, and show what catches each; `-- --write`: keep the page."""
     session.env.update(python_of.NO_GPUS)
+    decide(session)
     for name in available():
         command = python_of.framework(session, name), "-m", "planted", f"--framework={name}"
         session.run(*command, env=compilation_cache(name))
@@ -214,6 +232,7 @@ def mutants(session: nox.Session) -> None:
     require_known(session, [name], FRAMEWORKS)
     env = python_of.NO_GPUS | compilation_cache(name) | python_of.fast_compilation(name)
     python = python_of.framework(session, name)
+    decide(session)
     session.run(python, "-m", "mutants", f"--framework={name}", *flags, env=env)
 
 

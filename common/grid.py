@@ -6,23 +6,29 @@ python -m common.grid jax
 import argparse
 import os
 import signal
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.chapters import CHAPTERS, SPECS, SUITES
+from common.data.download import decide
 from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
 from common.training.cli import main as run_chapter
+
+LOOK: Final = 0.5
+"""Seconds between two drawings of the bar."""
 
 Planned = tuple[str, Mapping[str, Any]]
 """A run: its chapter, and the settings that are given."""
@@ -74,8 +80,32 @@ def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Conn
         raise SystemExit(code or command(checkpoint_dir=f"{kept}/resumed", resume_from=first))
 
 
+def name(framework: str, chapter: str, settings: Mapping[str, Any]) -> str:
+    """A run in words, with the folder of its record."""
+    words = filter(None, (framework, chapter, SPECS[chapter].way(settings)))
+    devices = settings["devices"]
+    of_many = "s" if devices > 1 else ""
+    return f"{' '.join(words)} on {devices} device{of_many}, in {settings['out']}"
+
+
+def outcome(code: int, seconds: float, printed: IO[str]) -> str:
+    """How a run ended; if it failed, with all that it printed."""
+    if not code:
+        return f"done in {seconds:.1f} s"
+    printed.seek(0)
+    by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
+    return f"FAILED after {seconds:.1f} s\n{printed.read().rstrip()}{by}"
+
+
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
-    """Makes all runs, until one fails. Returns its exit status, or 0."""
+    """Makes all runs, until one fails. Returns its exit status, or 0.
+
+    Prints a line for each run, the whole output of one that fails and, on a terminal, a bar.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
+
     from common.backends.loading import preload, set_tf32
 
     # Read when a framework is loaded; every run of the grid has one thread.
@@ -84,7 +114,14 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
     waiting, ended, failed = iter(planned), 0, 0
-    running: dict[Any, tuple[BaseProcess, IO[str]]] = {}  # by what becomes ready when it ends
+    # By what becomes ready when it ends: the process, its output, the run, and when it began.
+    running: dict[Any, tuple[BaseProcess, IO[str], Planned, float]] = {}
+    # This process is forked: the bar has no thread, and leaves the streams alone.
+    means = {"auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
+    visible, console = sys.stdout.isatty(), Console(highlight=False)
+    bar = Progress(console=console, transient=True, disable=not visible, **means)
+    task = bar.add_task(framework, total=len(planned))
+    bar.start()
     try:
         while True:
             for run in islice(waiting, 0 if failed else at_once - len(running)):
@@ -92,20 +129,22 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
                 # A process that is not forked gets a connection, but no bare number.
                 output = Connection(os.dup(printed.fileno()), readable=False)
                 process = start(work, framework, *run, output)
-                running[process.sentinel] = process, printed
+                running[process.sentinel] = process, printed, run, time.monotonic()
             if not running:
                 return failed
-            for sentinel in wait(list(running)):
-                process, printed = running.pop(sentinel)
+            bar.update(task, completed=ended, refresh=True)
+            for sentinel in wait(list(running), LOOK):
+                process, printed, run, began = running.pop(sentinel)
                 process.join()
                 ended, code = ended + 1, process.exitcode or 0
-                by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
                 with printed:
-                    printed.seek(0)
-                    print(f"{ended}/{len(planned)} {printed.read().rstrip()}{by}", flush=True)
+                    how = outcome(code, time.monotonic() - began, printed)
+                line = f"{ended}/{len(planned)} {name(framework, *run)}: {how}"
+                bar.console.print(Text(line), soft_wrap=True)
                 failed = failed or abs(code)
     finally:
-        end(process for process, _ in running.values())
+        bar.stop()
+        end(process for process, *_ in running.values())
 
 
 def parser() -> Parser:
@@ -138,6 +177,7 @@ def run_grid(flags: argparse.Namespace) -> int:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
         every = runs(flags.framework, flags.out, **extent)
         planned = [run for run in every if run[0] in flags.chapter]
+    decide()
     at_once = min(4, cores())
     print(f"{len(planned)} runs, {at_once} at a time", flush=True)
     return run_all(flags.framework, planned, at_once)

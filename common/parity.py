@@ -40,7 +40,7 @@ PAGE_NEEDS: Final = "jinja2"
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--over-hosts N] [--gpus N] [--without-gpu ...] DIR
+                               [--brief] [--over-hosts N] [--gpus N] [--without-gpu ...] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
@@ -70,6 +70,8 @@ def parser() -> Parser:
     add("--gpus", help="of these suites, expect the runs on GPUs, too, on at most N", **most)
     without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
+    brief = "print one line, and no table, for a suite whose checks have all passed, as plain `nox`"
+    add("--brief", action="store_true", help=brief)
     add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
     far = "for two files: how far apart arrays may be, relative to the second's largest entry "
     far += "(default of records: the project's limits; of weights: the machine epsilon of the "
@@ -111,7 +113,9 @@ def compare_folder(flags: argparse.Namespace) -> int:
     verdict = verdict_on(examined, not_run, ignored)
     accused = suspects(examined)
     no_page = write_verdict(flags.folder, verdict, examined, accused)
-    print_verdict(verdict, accused)
+    if flags.brief and not no_page:
+        print(f"every figure: {flags.folder / 'parity.html'}")
+    print_verdict(verdict, accused, brief=flags.brief)
     print(no_page, end="")
     return 0 if verdict.passed else 1
 

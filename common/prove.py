@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now
 from common.chapters.chapters import CHAPTERS
+from common.data.download import decide
 from common.records.fingerprint import versions
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, count, path
@@ -152,7 +152,7 @@ def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[li
 
 
 def passes(command: Sequence[str], log: IO[str]) -> bool:
-    """Whether a command ends well; what it prints is logged, of a grid a line a run is shown."""
+    """Whether a command ends well; what it prints is shown and logged."""
     print(command_line(command), flush=True)
     print(f"\n{command_line(command)}", file=log, flush=True)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
@@ -162,8 +162,7 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
     try:
         for line in running.stdout or ():
             log.write(line)
-            if "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line):
-                print(line, end="", flush=True)
+            print(line, end="", flush=True)
         running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)
@@ -186,6 +185,7 @@ def prove(flags: argparse.Namespace) -> None:
     setups = find(flags.frameworks, dict(flags.python))
     setups = limit_gpus(setups, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
+    decide()
     (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
     with (out / "proof.log").open("w", encoding="utf-8") as log:
         commands = steps(setups, out, flags.more_devices)

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.base.errors import RequestError
-from common.base.files import sha256
-from common.data.download import SHA256, DownloadError, cache_folder, download
+from common.data.download import SHA256, DownloadError, located
 from common.data.synthetic import synthetic
-from common.terminal import values
 
 Bytes = NDArray[np.uint8]
 First = tuple[int | None, int | None]
@@ -63,7 +60,7 @@ def load(
     """
     if name != "synthetic":
         try:
-            return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
+            return read_fashion_mnist(located(data_dir, notify), first).first(*first)
         except (DownloadError, RuntimeError) as error:  # RuntimeError: no home folder
             if name == "fashion-mnist":
                 raise RequestError(
@@ -72,27 +69,6 @@ def load(
                 ) from None
             notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
     return Dataset("synthetic", *synthetic(first=first)).first(*first)
-
-
-def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
-    """The folder with the four files, intact. Raises RequestError or DownloadError."""
-    source, named = "--data-dir", data_dir
-    if named is None and (variable := os.environ.get("FASHION_MNIST_DIR")):
-        source, named = "FASHION_MNIST_DIR", values.path(variable)
-    folder = named or cache_folder()
-    for path in (folder / name for name in SHA256):
-        try:
-            intact = path.is_file() and sha256(path) == SHA256[path.name]
-        except OSError as error:
-            raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
-        if not intact and named is None:
-            download(folder, notify)
-            break
-        if not path.is_file():
-            raise RequestError(f"{source}: there is no {path.name} in {folder}")
-        if not intact:
-            raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it again")
-    return folder
 
 
 def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:

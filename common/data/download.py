@@ -1,9 +1,19 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from common.base.children import messages
+from common.base.errors import RequestError
+from common.base.files import sha256
+from common.terminal import values
 
 SHA256: Final = {
     f"{name}-ubyte.gz": digest
@@ -23,7 +33,10 @@ MIRRORS: Final = (
 )
 
 TIMEOUT: Final = 10.0
-"""Seconds that a mirror has for its answer, and for each further packet."""
+"""Seconds that all mirrors together have to answer, and one for each further packet."""
+
+VARIABLE: Final = "FASHION_MNIST_DIR"
+"""Names the folder of Fashion-MNIST; empty: there is none, and none is downloaded."""
 
 
 class DownloadError(Exception):
@@ -37,6 +50,62 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
 
 
+def located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
+    """The folder with the four files, intact. Raises RequestError or DownloadError."""
+    source, named = "--data-dir", data_dir
+    if named is None and (variable := os.environ.get(VARIABLE)) is not None:
+        if not variable:
+            raise DownloadError(f"{VARIABLE} is empty")
+        source, named = VARIABLE, values.path(variable)
+    folder = named or cache_folder()
+    for path in (folder / name for name in SHA256):
+        try:
+            intact = path.is_file() and sha256(path) == SHA256[path.name]
+        except OSError as error:
+            raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
+        if not intact and named is None:
+            download(folder, notify)
+            break
+        if not path.is_file():
+            raise RequestError(f"{source}: there is no {path.name} in {folder}")
+        if not intact:
+            raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it again")
+    return folder
+
+
+def decide() -> str:
+    """Decides on the data of all runs that this process starts, and says so on standard error.
+
+    Returns the folder of Fashion-MNIST, or "" if it cannot be had. This becomes the value of
+    `VARIABLE`, unless it has one: no run asks mirrors again, or has other data.
+    """
+    if VARIABLE not in os.environ:
+        notify = partial(print, file=sys.stderr, flush=True)
+        try:
+            os.environ[VARIABLE] = str(located(None, notify))
+            notify(f"all runs train on Fashion-MNIST, which is in {os.environ[VARIABLE]}")
+        except (DownloadError, RuntimeError) as error:  # RuntimeError: no home folder
+            os.environ[VARIABLE] = ""
+            notify(f"all runs train on drawn images: no Fashion-MNIST here ({error})")
+    return os.environ[VARIABLE]
+
+
+def _ask(tell: Callable[[str], None], mirrors: Sequence[str]) -> None:
+    """Asks all mirrors at once, and tells those that answer, the fastest first."""
+    import requests
+
+    def answers(mirror: str) -> str:
+        try:
+            requests.head(mirror + next(iter(SHA256)), timeout=TIMEOUT)
+        except OSError:
+            return ""
+        return mirror
+
+    with ThreadPool(len(mirrors)) as pool:
+        for mirror in filter(None, pool.imap_unordered(answers, mirrors)):
+            tell(mirror)
+
+
 def download(
     folder: Path, notify: Callable[[str], None], *, mirrors: Sequence[str] = MIRRORS
 ) -> None:
@@ -45,17 +114,19 @@ def download(
 
     pooch.get_logger().setLevel("WARNING")  # `notify` gets a line instead
     http = pooch.HTTPDownloader(timeout=TIMEOUT)
-    reasons = []
-    for mirror in mirrors:
-        host = urlsplit(mirror).netloc
-        notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
-        try:
-            for name, known in SHA256.items():
-                pooch.retrieve(mirror + name, known, name, folder, downloader=http)
-            return
-        except OSError as error:  # its response is None if the network failed
-            unanswered = getattr(error, "response", error) is None
-            reasons.append(f"{host}: {'it does not answer' if unanswered else error}")
-        except ValueError:
-            reasons.append(f"{host}: the SHA-256 of its {name} is not that of Fashion-MNIST")
-    raise DownloadError("; ".join(reasons))
+    hosts = {mirror: urlsplit(mirror).netloc for mirror in mirrors}
+    reasons = dict.fromkeys(hosts.values(), "it does not answer")
+    with suppress(TimeoutError):  # the others stay silent
+        for (mirror,) in messages(_ask, mirrors, seconds=TIMEOUT):
+            host = hosts[mirror]
+            notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
+            try:
+                for name, known in SHA256.items():
+                    pooch.retrieve(mirror + name, known, name, folder, downloader=http)
+                return
+            except OSError as error:
+                if getattr(error, "response", error) is not None:  # else the network failed
+                    reasons[host] = str(error)
+            except ValueError:
+                reasons[host] = f"the SHA-256 of its {name} is not that of Fashion-MNIST"
+    raise DownloadError("; ".join(f"{host}: {why}" for host, why in reasons.items()))

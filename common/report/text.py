@@ -20,10 +20,18 @@ def say(line: str, style: str = "") -> None:
     Console(highlight=False).print(Text(printable(line), style=style), soft_wrap=True)
 
 
-def print_verdict(verdict: Verdict, accused: Sequence[Suspect] = ()) -> None:
-    """Prints a table for each comparison, what fits, what failed, and the conclusion."""
+def print_verdict(
+    verdict: Verdict, accused: Sequence[Suspect] = (), *, brief: bool = False
+) -> None:
+    """Prints a table for each comparison, what fits, what failed, and the conclusion.
+
+    If `brief`, a comparison without a failed check is one line.
+    """
     console = Console(highlight=False)
     for suite in verdict.comparisons:
+        if brief and all(check.passed for check in suite.checks):
+            say(f"{suite.title}: all {len(suite.checks)} checks passed")
+            continue
         headings = ["check", *columns(suite), "limit"]
         console.print(table(headings, rows(suite), title=suite.title, caption=subtitle(suite)))
         console.print()

@@ -264,3 +264,23 @@ def test_the_command_prints_a_table_and_writes_all_files(
     assert main([str(results)]) == 1
     assert "FAILED record: mxnet scratch on 3" in capsys.readouterr().out
     assert json.loads((results / "parity.json").read_text())["passed"] is False
+
+
+def test_in_brief_only_a_suite_with_a_failed_check_has_its_table(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for framework in FRAMEWORKS:
+        make(results / "float32", framework, chapters.NumpyChapter(), 1, dtype="float32")
+    capsys.readouterr()
+    assert main([str(results), "--brief"]) == 0
+    *page, first, second, verdict = capsys.readouterr().out.splitlines()
+    assert page == ([f"every figure: {results / 'parity.html'}"] if find_spec(PAGE_NEEDS) else [])
+    assert first == "scratch, float64, on 1, 2, 3 devices: all 104 checks passed"
+    assert second == "scratch, float32, on 1 devices: all 24 checks passed"
+    assert verdict == "all 128 checks passed: every framework computed the same"
+    (results / "float32/jax-scratch-1dev.json").unlink()
+    assert main([str(results), "--brief"]) == 1
+    printed = capsys.readouterr().out
+    assert first in printed
+    table = printed[printed.index("scratch, float32, on 1 devices\n") :]
+    assert table.count("│ complete, fresh") == 1

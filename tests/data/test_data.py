@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from common.base.errors import RequestError
 from common.data.dataset import Dataset, load
-from common.data.download import SHA256, DownloadError
+from common.data.download import SHA256, VARIABLE, DownloadError, decide
 from common.data.synthetic import synthetic
 
 WHOLE = "0687274c3ea629c08fb5d2f5689c444997e3ac3b3742e42fa5acb66db64290a5"
@@ -50,9 +51,10 @@ class Places:
     def __init__(self, root: Path) -> None:
         self.flag, self.variable, self.cache = root / "flag", root / "variable", root / "cache"
         self.notices: list[str] = []
-        self.downloads, self.online = 0, False
+        self.asked, self.downloads, self.online = 0, 0, False
 
     def download(self, folder: Path, notify: Callable[[str], None]) -> None:
+        self.asked += 1
         if not self.online:
             raise DownloadError("no mirror answered")
         self.downloads += 1
@@ -71,8 +73,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     for name in SHA256:
         monkeypatch.setitem(SHA256, name, hashlib.sha256(content(name)).hexdigest())
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
-    monkeypatch.setattr("common.data.dataset.cache_folder", lambda: made.cache)
-    monkeypatch.setattr("common.data.dataset.download", made.download)
+    monkeypatch.setattr("common.data.download.cache_folder", lambda: made.cache)
+    monkeypatch.setattr("common.data.download.download", made.download)
     monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 20, 10))
     return made
 
@@ -116,6 +118,38 @@ def test_auto_falls_back_with_a_reason_and_a_name_never_does(places: Places) -> 
     assert "no mirror answered" in places.notices[-1]
     with pytest.raises(RequestError, match=r"no mirror answered.*--data-dir.*--dataset synthetic"):
         places.load("fashion-mnist")
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_what_is_decided_once_holds_for_all_runs_that_follow(
+    places: Places,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    online: bool,
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    places.online = online
+    folder = decide()
+    assert folder == (str(places.cache) if online else "")
+    found = "Fashion-MNIST, which is in" if online else "drawn images: no Fashion-MNIST here"
+    out, said = capsys.readouterr()
+    assert (out, said.count("\n")) == ("", 1)
+    assert said.startswith(f"all runs train on {found}")
+    for path in places.cache.glob("*"):
+        path.unlink()
+    places.online = not online  # a network that comes or goes mixes no data
+    assert decide() == folder
+    if online:
+        with pytest.raises(RequestError, match=f"{VARIABLE}: there is no {TRAIN_IMAGES}"):
+            places.load()
+    else:
+        assert places.load() == "synthetic"
+        with pytest.raises(RequestError, match=f"cannot download Fashion-MNIST .{VARIABLE} is em"):
+            places.load("fashion-mnist")
+    assert (places.asked, capsys.readouterr()) == (1, ("", ""))
+    write(places.variable)
+    os.environ[VARIABLE] = str(places.variable)  # what a user has set decides
+    assert (decide(), places.load()) == (str(places.variable), "fashion-mnist")
 
 
 def test_the_first_examples_are_taken_and_no_more_than_there_are(places: Places) -> None:

@@ -34,6 +34,11 @@ download(pathlib.Path(sys.argv[1]), print, mirrors=[sys.argv[2]])
 class Handler(BaseHTTPRequestHandler):
     server: "Mirror"
 
+    def do_HEAD(self) -> None:
+        if self.server.get is silent:
+            hang(self)
+        self.send_error(501)
+
     def do_GET(self) -> None:
         self.server.fetched.append(self.name)
         self.server.get(self)
@@ -75,6 +80,11 @@ def cut(handler: Handler) -> None:
 
 def hang(handler: Handler) -> None:
     handler.server.is_over.wait(10)
+
+
+def silent(handler: Handler) -> None:
+    """Answers nothing at all, also to who asks whether it is there."""
+    hang(handler)
 
 
 def half_at_first(handler: Handler) -> None:
@@ -147,6 +157,7 @@ def test_what_is_not_there_is_fetched(
         (missing, "404 "),
         (cut, ""),
         (hang, "it does not answer"),
+        (silent, "it does not answer"),
         (None, "it does not answer"),
     ],
 )
@@ -164,6 +175,21 @@ def test_the_next_mirror_gives_what_one_does_not(
     download(tmp_path, print, mirrors=[bad, good.url])
     assert good.fetched == [FIRST, *OTHERS[1:]]
     assert contents(tmp_path) == CONTENTS
+
+
+def test_mirrors_that_stay_silent_share_their_time(start: Start, tmp_path: Path) -> None:
+    mirrors = [start(silent).url for _ in range(3)]
+    notices: list[str] = []
+    begun = time.monotonic()
+    with pytest.raises(DownloadError) as told:
+        download(tmp_path, notices.append, mirrors=mirrors)
+    assert 1.0 <= time.monotonic() - begun < 2.0
+    assert str(told.value).count("it does not answer") == 3
+    assert notices == []
+    begun = time.monotonic()
+    download(tmp_path, notices.append, mirrors=[*mirrors, start().url])
+    assert time.monotonic() - begun < 1.0
+    assert (len(notices), contents(tmp_path)) == (1, CONTENTS)
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -1,6 +1,7 @@
 """Sessions run the right commands in the right environments, with and without GPUs."""
 
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ class Session:
         self.posargs, self.ran, self.env = list(posargs), list[str](), dict[str, str]()
         self.failing: tuple[str, ...] = ()
 
-    def run(self, *command: str, env: dict[str, str] | None = None) -> None:
+    def run(self, *command: str, env: dict[str, str] | None = None, **_: Any) -> str:
         self.ran.append(" ".join(command).replace(" -m ", ": ", 1))
         if any(word in self.failing for word in command):
             raise CommandFailed
+        return "/data\n"
 
     def log(self, text: str) -> None:
         pass
@@ -51,7 +53,11 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(environments, "environment", environment)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    return importlib.import_module("noxfile")
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    os.environ.pop("FASHION_MNIST_DIR", None)
+    found = importlib.import_module("noxfile")
+    monkeypatch.setattr(found, "GRIDS", [])
+    return found
 
 
 def give_cards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -79,7 +85,7 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
     give_cards(monkeypatch, cards)
     monkeypatch.setattr("platform.machine", lambda: machine)
     session: Any = Session()
-    expected = []
+    expected = [f"common -c {noxfile.DECIDE}"]  # once: later sessions find the variable
     for framework in FRAMEWORKS[: 3 + (machine == "x86_64")]:
         noxfile.run_chapter(session, framework)
         build = f"{framework}-cuda" if framework in gpus else framework
@@ -87,10 +93,21 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
         expected += [grid, f"{grid} --gpus=4"] if framework in gpus else [grid]
     noxfile.parity(session)
     compared = "common: common.parity results --suites --frameworks pytorch tensorflow jax"
-    assert session.ran == [*expected, f"{compared}{flags}"]
+    assert session.ran == [*expected, f"{compared}{flags} --brief"]
+    assert os.environ["FASHION_MNIST_DIR"] == "/data"
     if machine == "aarch64":
         with pytest.raises(EndedError, match=r"MXNet 1\.9\.1 cannot be had here: it has no wheel"):
             noxfile.run_chapter(session, "mxnet")
+
+
+def test_a_comparison_alone_prints_its_tables(
+    noxfile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_cards(monkeypatch, 0)
+    session: Any = Session()
+    noxfile.parity(session)
+    assert len(session.ran) == 1
+    assert "--brief" not in session.ran[0]
 
 
 @pytest.mark.usefixtures("noxfile")

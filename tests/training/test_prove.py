@@ -41,7 +41,7 @@ def started(stand_in: Path, seconds: int) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [*command, f"--out={stand_in.parent / 'proof'}"],
             cwd=ROOT,
-            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin"},
+            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin", "FASHION_MNIST_DIR": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -124,7 +124,6 @@ def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
     said, complained = running.communicate(timeout=SECONDS)
     assert (running.returncode, complained.count("\n")) == (1, 1)
     assert "\n1/9 python -m frameworks.jax.scratch\n" in said
-    assert "loss" not in said
     assert "python -m common.prove: error: these have failed" in complained
     proof = stand_in.parent / "proof"
     assert "loss 2.3\n" in (proof / "proof.log").read_text()
