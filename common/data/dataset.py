@@ -54,9 +54,9 @@ def load(
 ) -> Dataset:
     """The `first` examples of "fashion-mnist" or "synthetic"; "auto": the former if it is there.
 
-    Fashion-MNIST is read from `data_dir`, else `$FASHION_MNIST_DIR`, else the user's cache,
-    else downloaded; a named folder without the right files is an error. `notify` gets a line
-    on a download and on falling back. Raises RequestError.
+    Fashion-MNIST is read from `data_dir`, else `$FASHION_MNIST_DIR` (empty: there is none), else
+    the user's cache, else downloaded; a named folder without the right files is an error.
+    `notify` gets a line on a download and on falling back. Raises RequestError.
     """
     if name != "synthetic":
         try:

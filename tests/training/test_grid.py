@@ -1,8 +1,12 @@
 """The runs of the grid, and their commands."""
 
 import json
+import os
+import pty
 import re
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +52,7 @@ def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) 
     assert sorted(each["devices"] for _, each in found) == sorted(expected)
 
 
-def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+def script(framework: str, *todo: dict[str, Any]) -> str:
     """The grid forks, so it has to be a process of its own."""
     lines = [
         "from pathlib import PosixPath",
@@ -57,7 +61,11 @@ def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProc
         f"grid.runs = lambda *_, **__: [('scratch', each) for each in {todo}]",
         f"raise SystemExit(grid.main(['{framework}']))",
     ]
-    return python("-c", "\n".join(lines), FASHION_MNIST_DIR="")
+    return "\n".join(lines)
+
+
+def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+    return python("-c", script(framework, *todo), FASHION_MNIST_DIR="")
 
 
 def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(tmp_path: Path) -> None:
@@ -70,6 +78,23 @@ def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(tmp_path: Path) -
     assert command == f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}"
     assert "error: argument --devices: '0' is not a whole number" in error
     assert not list(tmp_path.iterdir())
+
+
+def test_only_a_terminal_has_a_bar(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", script("pytorch", {"devices": 0, "out": tmp_path})]
+    environment = {**os.environ, "FASHION_MNIST_DIR": "", "TERM": "xterm"}
+    running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # it has ended
+        while shown_next := os.read(ours, 1024):
+            shown += shown_next
+    os.close(ours)
+    assert running.wait() == 2
+    assert "━ 0% " in re.sub(r"\x1b\[[\d;?]*\w", "", shown.decode()).replace("   ", " ")
+    piped = run_grid("pytorch", {"devices": 0, "out": tmp_path})
+    assert not {"\x1b", "━"} & {*piped.stdout, *piped.stderr}
 
 
 @pytest.mark.only("pytorch")
