@@ -117,9 +117,14 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     # By what becomes ready when it ends: the process, its output, the run, and when it began.
     running: dict[Any, tuple[BaseProcess, IO[str], Planned, float]] = {}
     # This process is forked: the bar has no thread, and leaves the streams alone.
-    means = {"auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
-    visible, console = sys.stdout.isatty(), Console(highlight=False)
-    bar = Progress(console=console, transient=True, disable=not visible, **means)
+    bar = Progress(
+        console=Console(highlight=False),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        disable=not sys.stdout.isatty(),
+    )
     task = bar.add_task(framework, total=len(planned))
     bar.start()
     try:

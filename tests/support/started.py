@@ -24,6 +24,10 @@ SMALL = (
 """The flags of a run that takes no longer than its start."""
 
 
+OFFLINE = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}
+"""Variables with which no mirror answers."""
+
+
 def python(
     *words: object, folder: str | Path = ROOT, **variables: str
 ) -> "subprocess.CompletedProcess[str]":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from started import python
+from started import OFFLINE, python
 
 from common import grid
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
@@ -65,10 +65,14 @@ def script(framework: str, *todo: dict[str, Any]) -> str:
 
 
 def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
-    return python("-c", script(framework, *todo), FASHION_MNIST_DIR="")
+    return python("-c", script(framework, *todo), **OFFLINE)
 
 
-def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(tmp_path: Path) -> None:
+def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     done = run_grid("pytorch", *[{"devices": 0, "out": tmp_path}] * 20)
     assert done.returncode == 2
     planned, line, command, error = done.stdout.splitlines()
@@ -78,12 +82,14 @@ def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(tmp_path: Path) -
     assert command == f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}"
     assert "error: argument --devices: '0' is not a whole number" in error
     assert not list(tmp_path.iterdir())
+    decided = "all runs train on drawn images: no Fashion-MNIST here"
+    assert done.stderr.splitlines()[0].startswith(decided)
 
 
 def test_only_a_terminal_has_a_bar(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", script("pytorch", {"devices": 0, "out": tmp_path})]
-    environment = {**os.environ, "FASHION_MNIST_DIR": "", "TERM": "xterm"}
+    environment = {**os.environ, **OFFLINE, "TERM": "xterm"}
     running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=theirs)
     os.close(theirs)
     shown = b""

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from started import SECONDS, alive, children, with_signals
+from started import OFFLINE, SECONDS, alive, children, with_signals
 from together import wait_until
 
 from common import prove
@@ -28,7 +28,7 @@ def stand_in(tmp_path: Path) -> Path:
     path.write_text(f"""#!/bin/sh
 case $1 in
 -c) echo '{json.dumps(answer)}' ;;
-*) sleep $WAIT & echo '1/9 python -m frameworks.jax.scratch'; echo 'loss 2.3'; wait ;;
+*) sleep $WAIT & echo '1/9 jax scratch'; echo "data: ${{FASHION_MNIST_DIR-unknown}}"; wait ;;
 esac
 """)
     path.chmod(0o755)
@@ -36,12 +36,13 @@ esac
 
 
 def started(stand_in: Path, seconds: int) -> "subprocess.Popen[str]":
+    folder = str(stand_in.parent)
     command = [sys.executable, "-m", "common.prove", f"--python=jax={stand_in}"]
     with with_signals():
         return subprocess.Popen(
-            [*command, f"--out={stand_in.parent / 'proof'}"],
+            [*command, f"--out={folder}/proof"],
             cwd=ROOT,
-            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin", "FASHION_MNIST_DIR": ""},
+            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin", "HOME": folder, **OFFLINE},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -122,11 +123,13 @@ def test_tests_that_cannot_be_run_are_not_claimed(
 def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
     running = started(stand_in, 0)
     said, complained = running.communicate(timeout=SECONDS)
-    assert (running.returncode, complained.count("\n")) == (1, 1)
-    assert "\n1/9 python -m frameworks.jax.scratch\n" in said
-    assert "python -m common.prove: error: these have failed" in complained
+    decided, failed = complained.splitlines()
+    assert running.returncode == 1
+    assert "\n1/9 jax scratch\ndata: \n" in said
+    assert decided.startswith("all runs train on drawn images: no Fashion-MNIST here")
+    assert failed.startswith("python -m common.prove: error: these have failed")
     proof = stand_in.parent / "proof"
-    assert "loss 2.3\n" in (proof / "proof.log").read_text()
+    assert "1/9 jax scratch\n" in (proof / "proof.log").read_text()
     assert not json.loads((proof / "proof.json").read_text())["passed"]
 
 
@@ -140,5 +143,5 @@ def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signa
     running.send_signal(number)
     _, complained = running.communicate(timeout=SECONDS)
     assert running.returncode == (130 if number == signal.SIGINT else 143)
-    assert complained.count("\n") == 1
+    assert complained.count("\n") == 2
     wait_until(lambda: not alive(child) and not alive(of_child))  # the latter has no parent left
