@@ -113,7 +113,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
     verdict = verdict_on(examined, not_run, ignored)
     accused = suspects(examined)
     no_page = write_verdict(flags.folder, verdict, examined, accused)
-    if flags.brief and not no_page:
+    if flags.brief and (flags.folder / "parity.html").exists():
         print(f"every figure: {flags.folder / 'parity.html'}")
     print_verdict(verdict, accused, brief=flags.brief)
     print(no_page, end="")
