@@ -92,9 +92,10 @@ class SuiteResult:
 
     def as_in_float64(self, run: Run) -> Run:
         """The run with the first gradient that it has where rounding decides no ReLU unit."""
-        recomputed = self.recomputed.get(run.name)
-        if recomputed is None and run.record.config.dtype == "float32":
-            recomputed = recompute(run)
+        if any(run is one for one in (*self.runs, *self.alone)):
+            recomputed = self.recomputed.get(run.name)
+        else:  # a run of another suite may have the name of one of this
+            recomputed = recompute(run) if run.record.config.dtype == "float32" else None
         return recomputed.as_in_float64(run) if recomputed else run
 
     def scales(self, run: Run) -> Mapping[str, float]:

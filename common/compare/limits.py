@@ -83,6 +83,13 @@ RESNET18: Final[dict[str, Row]] = {
 }
 
 
+LARGE: Final = {"gradient": Tolerance(1e-1, 1.6e-2)}
+"""Of a large net no step is recomputed, so that no flipped unit is known.
+
+Measured 2026-11-29 in the first step of a ResNet-18 of width 32 with 600 images, as the distance of
+each framework from the median of four.
+"""
+
 PER_TERM: Final = 0.25
 """Epsilons that an update of ResNet-18 may be off for each term of its sum.
 
@@ -104,6 +111,7 @@ LIMITS: Final = {
         tolerances=_by_dtype(LENET),
         beginning=20,
         curve=Tolerance(0.1, 1.2e-2),
+        large=LARGE,
         spread={
             ("quick", "fashion-mnist"): Tolerance(0.05, 0.006),
             ("quick", "synthetic"): Tolerance(0.05, 0.011),
@@ -118,6 +126,7 @@ LIMITS: Final = {
     "concise": Limits(
         tolerances=_by_dtype(RESNET18),
         beginning=2,
+        large=LARGE,
         per_term=PER_TERM,
         # In 240 steps the net has left its first plateau, and rounding decides how early.
         curve=Tolerance(0.15, 7.9e-2),
@@ -132,5 +141,5 @@ LIMITS: Final = {
             ("quick", "synthetic"): Tolerance(0.65, 0.820),
         },
     ),
-    "strategies": Limits(_by_dtype(LENET), beginning=20, curve=Tolerance(0.1, 1.2e-2)),
+    "strategies": Limits(_by_dtype(LENET), beginning=20, curve=Tolerance(0.1, 1.2e-2), large=LARGE),
 }

@@ -9,8 +9,8 @@ import agreement
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import failed, judge, make, rewrite
-from numpy_chapter import NumpyConcise, WrongMomentum
+from agreement import ROUNDED as CONCISE, failed, judge, make, nowhere_zero, rewrite
+from numpy_chapter import Flips, NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
@@ -18,32 +18,10 @@ from common.compare.findings import Verdict
 from common.compare.numpy_nets import SUMS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import Run
-from common.models.initial import initial_weights
 from common.pairs.runs import read_run
 from common.report.text import conclusion, subtitle
 
 LOST = "how 4 of 4 steps moved weights was not compared: rounding hides it"
-
-
-CONCISE: dict[str, Any] = {
-    "chapter": "concise",
-    "width": 2,
-    "batch_norm": "sync",
-    "batch_size": 5,
-    "steps": 2,
-    "dtype": "float32",
-}
-
-
-class Flips(NumpyConcise):
-    """Decides a ReLU unit otherwise in every step."""
-
-    def step(self, X: Array, y: Array) -> numpy_nets.Step:
-        found = super().step(X, y)
-        units = numpy_nets.flips("concise", X, y, self.replicas[0], [(0, len(X))])
-        most = max(units, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
-        flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
-        return replace(found, gradients=flipped)
 
 
 @pytest.mark.parametrize("lr", [0.05, 1e-30])
@@ -111,10 +89,6 @@ def test_a_wrong_step_is_red_where_it_stands_above_rounding(
     tmp_path: Path, chapter: NumpyConcise, lr: float, seen: bool
 ) -> None:
     assert red(read_run(make(tmp_path, "jax", chapter, 1, **CONCISE, lr=lr))) == seen
-
-
-def nowhere_zero(*args: Any) -> Weights:
-    return {name: values + np.float32(0.01) for name, values in initial_weights(*args).items()}
 
 
 SMALL: dict[str, Any] = {"dtype": "float32", "steps": 2}

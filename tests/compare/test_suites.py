@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import edit, failed, judge, make, rewrite
-from numpy_chapter import NumpyChapter, SumInsteadOfMean
+from numpy_chapter import NumpyChapter, OnGpus, SumInsteadOfMean
 
-from common.backends.devices import DeviceRequest, Devices, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, SUITES
@@ -42,15 +41,6 @@ FOR_SOME = Suite(
 )
 (ON_GPUS,) = on_gpus([FOR_ALL])
 WITH_GPU = FRAMEWORKS[:3]
-
-
-class OnGpus(NumpyChapter):
-    """The same computation, on what it calls GPUs."""
-
-    def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
-        found = super().devices(process, request)
-        names = [name.replace("cpu", "cuda") for name in found.names]
-        return Devices("gpu", names, names)
 
 
 class Rounds(OnGpus):

@@ -18,6 +18,7 @@ from common.compare.findings import Verdict
 from common.compare.folder import examine, verdict_on
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
+from common.models import initial
 from common.models.initial import initial_weights
 from common.records.record import record_name
 from common.records.store import read_record, read_tensors, write_record
@@ -46,6 +47,22 @@ SETTINGS: dict[str, Any] = {
     "init_weights": "eight times the book's",
 }
 CONCISE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_size": 5, "steps": 2}
+
+ROUNDED: dict[str, Any] = {
+    "chapter": "concise",
+    "width": 2,
+    "batch_norm": "sync",
+    "batch_size": 5,
+    "steps": 2,
+    "dtype": "float32",
+}
+
+
+def nowhere_zero(*args: Any) -> Weights:
+    """Initial weights of which small steps are rounded away."""
+    return {
+        name: values + np.float32(0.01) for name, values in initial.initial_weights(*args).items()
+    }
 
 
 def config_of(settings: Mapping[str, Any]) -> Config:

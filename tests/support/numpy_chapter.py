@@ -237,3 +237,23 @@ class LocalStatistics(NumpyConcise):
 
     def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
         return super().trainer(weights, devices, replace(options, batch_norm="per-device"))
+
+
+class Flips(NumpyConcise):
+    """Decides a ReLU unit otherwise in every step."""
+
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
+        units = numpy_nets.flips("concise", X, y, self.replicas[0], [(0, len(X))])
+        most = max(units, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
+        flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
+        return replace(found, gradients=flipped)
+
+
+class OnGpus(NumpyChapter):
+    """The same computation, on what it calls GPUs."""
+
+    def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
+        found = super().devices(process, request)
+        names = [name.replace("cpu", "cuda") for name in found.names]
+        return Devices("gpu", names, names)

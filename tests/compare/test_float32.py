@@ -1,0 +1,173 @@
+"""In float32 right runs part where rounding decides a ReLU unit, and none of them is accused."""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import DATA, ROUNDED, failed, judge, make, nowhere_zero, rewrite
+from numpy_chapter import Flips, NumpyChapter, NumpyConcise, OnGpus, SumInsteadOfMean
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array
+from common.chapters.suites import Suite, on_gpus
+from common.compare import numpy_nets
+from common.compare.limits import PER_TERM
+from common.compare.recorded_steps import RecordedStep
+from common.data.minibatches import pixels
+from common.models.initial import initial_weights
+from common.models.nets import resnet18_shapes
+from common.pairs.runs import read_run
+from common.records.store import read_record, read_tensors
+from common.report.text import rows
+
+OTHERS = ("pytorch", "tensorflow", "mxnet")
+
+
+@pytest.fixture
+def doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of so few units, hardly any is in doubt by itself."""
+    monkeypatch.setattr(numpy_nets, "DOUBT", 300)
+
+
+@pytest.mark.usefixtures("doubtful")
+def test_the_run_without_a_flip_that_others_share_is_not_accused(tmp_path: Path) -> None:
+    for framework in OTHERS:
+        make(tmp_path, framework, Flips(), 1, **ROUNDED)
+    make(tmp_path, "jax", NumpyConcise(), 1, **ROUNDED)
+    verdict = judge(tmp_path)
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    assert not {"weights", "outcome"} & {check.check for check in comparison.checks}
+    # How far they are apart in the end is shown, and decides nothing.
+    (row,) = (row for row in rows(comparison) if row[0] == "weights at the end")
+    assert row[-1] == "none"
+    assert float(str(row[3])) > 1e-4
+
+
+class FlipsOnGpus(OnGpus, Flips):
+    """GPUs that decide a ReLU unit otherwise."""
+
+
+@pytest.mark.usefixtures("doubtful")
+def test_a_gpu_may_decide_on_a_unit_otherwise_than_a_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = Suite("concise", "float32-own", "own", (1,), (), ROUNDED)
+    monkeypatch.setattr("common.compare.folder.SUITES", [suite, *on_gpus([suite])])
+    (tmp_path / "gpu").mkdir()
+    for framework, (place, chapter) in product(
+        ("jax", "pytorch"), {"own": NumpyConcise(), "gpu/own": FlipsOnGpus()}.items()
+    ):
+        kind = "gpu" if "gpu" in place else "cpu"
+        make(tmp_path / place, framework, chapter, 1, **ROUNDED, device_kind=kind)
+    verdict = judge(tmp_path, frameworks=("jax", "pytorch"))
+    assert verdict.passed
+    assert "gpus" in {check.check for check in verdict.checks}
+
+
+@dataclass
+class Times(NumpyConcise):
+    """Gradients are off by a factor."""
+
+    factor: float
+
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
+        scaled = {name: self.factor * grad for name, grad in found.gradients.items()}
+        return replace(found, gradients=scaled)
+
+
+@pytest.mark.parametrize(("factor", "red"), [(1.016, set()), (2, {("gradient", "jax", 1)})])
+def test_the_first_gradient_of_a_large_net_may_have_flips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float, red: set[Any]
+) -> None:
+    monkeypatch.setattr("common.records.trace.MOST_BYTES", 0)
+    for framework in FRAMEWORKS:
+        chapter = Times(factor) if framework == "jax" else NumpyConcise()
+        make(tmp_path, framework, chapter, 1, **ROUNDED)
+    assert failed(judge(tmp_path)) == red
+
+
+def test_a_suite_has_no_step_that_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: Any = {"dtype": "float32", "steps": 2, "lr": 1e-20, "batch_size": 10, "seed": 0}
+    settings |= {"train_examples": 40, "test_examples": 10}
+    monkeypatch.setattr("agreement.initial_weights", nowhere_zero)
+    for suite in ("planned", "."):
+        folder = tmp_path / suite
+        for framework in ("jax", "mxnet"):
+            make(folder, framework, NumpyChapter(), 1, **settings, init_weights=None)
+        own = Suite("scratch", "float32", ".", (1,), (), settings if suite == "planned" else {})
+        monkeypatch.setattr("common.compare.folder.SUITES", [own])
+        verdict = judge(folder, frameworks=("jax", "mxnet"))
+        hidden = {("steps", name, 1) for name in ("jax", "mxnet")}
+        assert failed(verdict) == (hidden if suite == "planned" else set())
+        assert "rounding hides how weights moved: not compared in step 1, 2" in {
+            check.note for check in verdict.checks
+        }
+
+
+def test_a_first_step_from_other_weights_is_seen(tmp_path: Path) -> None:
+    for framework in ("jax", "mxnet"):
+        path = make(tmp_path, framework, NumpyChapter(), 1, dtype="float32")
+    begun = "trace/weights/0/fc2.bias"
+    rewrite(path, {begun: read_tensors(path, read_record(path))[begun] + np.float32(0.1)})
+    (check,) = judge(tmp_path, frameworks=("jax", "mxnet")).failures
+    assert check.why == "the first step does not begin with the initial weights"
+
+
+def test_what_a_sum_may_be_off_grows_with_its_terms(tmp_path: Path) -> None:
+    weights = initial_weights(resnet18_shapes(2), 0, "float64")
+    X, y = pixels(DATA.train_images[:6], "float64"), DATA.train_labels[:6]
+    terms = numpy_nets.step("concise", X, y, weights, [(0, 6)]).terms
+    pixels_of = {"conv1.weight": 28**2, "stage4.block2.bn2.bias": 4**2}
+    assert {name: terms[name] for name in pixels_of} == {
+        name: 6 * count for name, count in pixels_of.items()
+    }
+    chapter = NumpyConcise()
+    step = RecordedStep(read_run(make(tmp_path, "jax", chapter, 1, **ROUNDED)), 1)
+    summing = step.by_name(step.summing)
+    assert (summing["conv1.weight"] == PER_TERM * 5 * 28**2).all()
+    assert not summing["fc.weight"].any()  # has a term for each image only
+    scratch = read_run(make(tmp_path, "jax", NumpyChapter(), 1, dtype="float32"))
+    assert not RecordedStep(scratch, 1).summing.any()
+
+
+class Winograd(NumpyChapter):
+    """The gradient of a kernel loses digits, as by an algorithm that one GPU had chosen."""
+
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
+        kernel = found.gradients["conv2.weight"]
+        kernel[0, 0, 0, 0] += 5.4e-5 * np.abs(kernel).max()
+        return found
+
+
+class TensorFloat32(NumpyChapter):
+    """Multiplies with ten bits of the mantissa."""
+
+    def predict(self, X: Array) -> Array:
+        coarse = [{k: w.view(np.uint32) & 0xFFFFE000 for k, w in self.replicas[0].items()}]
+        exact, self.replicas = (
+            self.replicas,
+            [{k: w.view(np.float32) for k, w in coarse[0].items()}],
+        )
+        logits, self.replicas = super().predict(X), exact
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("bug", "check"),
+    [(Winograd, "gradient"), (TensorFloat32, "forward"), (SumInsteadOfMean, "steps")],
+)
+def test_what_float32_alone_gets_wrong_is_red(tmp_path: Path, bug: Any, check: str) -> None:
+    for framework in OTHERS:
+        make(tmp_path, framework, NumpyChapter(), 1, dtype="float32")
+    make(tmp_path, "jax", bug(), 1, dtype="float32")
+    found = failed(judge(tmp_path))
+    assert (check, "jax", 1) in found
+    assert {framework for _, framework, _ in found} == {"jax"}
