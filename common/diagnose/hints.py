@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import part
-from common.compare.distances import distance, largest
+from common.compare.distances import compare, distance, largest
 from common.compare.recorded_steps import Recomputed, RecordedStep, movement
 from common.compare.runs import Run
 from common.data.minibatches import pixels
@@ -37,21 +37,33 @@ def hint(run: Run, recomputed: Recomputed) -> str:
             for kind, every in recomputed.steps.items()
         }
         if any(off.values()):
-            text = step_hint(run, number, off)
+            text = step_hint(run, number, off, recomputed)
             return text and f"{FITS}in step {number}, {text}"
     return ""
 
 
-def step_hint(run: Run, number: int, off: Mapping[str, Sequence[str]]) -> str:
+def step_hint(
+    run: Run, number: int, off: Mapping[str, Sequence[str]], recomputed: Recomputed
+) -> str:
     """What fits a step, of which these arrays are off, by quantity."""
     step, update, text = RecordedStep(run, number), update_of(run, number), ""
+    velocity, exact = [*step.velocity_after.values()], step.right.gradients
+    rounded = step.dtype == "float64" and all((v == v.astype("float32")).all() for v in velocity)
+    if off.get("velocity") and rounded:
+        return "the momentum is rounded to float32"
+    gradients = compare(run.arrays, recomputed.expected, "gradients/", recomputed.scales)
+    first = number == 1 and all(x.far <= run.limits["gradient"] for x in gradients)
+    if first or (velocity and not off.get("velocity")):
+        update = replace(update, kind="update")
     if wrong := off.get("update"):
         kept = number - 1 in traced_steps(run.record.config)
         # Before batch normalization, a bias has the gradient 0: what fits others fits it, too.
-        exact, scales = step.right.gradients, step.right.scales
+        scales = step.right.scales
         zero = [x for x in exact if largest(exact[x]) < update.rounding * scales[x]]
         names = [name for name in exact if name in {*wrong, *zero}]
-        text = mistake(update, names, update_of(run, number - 1) if kept else None)
+        far = {x.step or 0 for x in recomputed.steps["update"] if x.far > run.limits["update"]}
+        later = [update_of(run, n) for n in sorted(far - {*range(number + 1)})[:2]]
+        text = mistake(update, names, update_of(run, number - 1) if kept else None, later)
     if off["loss"] and not text:
         text = loss_hint(update, step, CLOSE * run.limits["loss"])
     if (names := list(off.get("statistics", ()))) and not text:
@@ -67,7 +79,10 @@ def update_of(run: Run, number: int) -> Update:
     counts = {"devices": run.devices, "microbatches": config.settings().get("microbatches", 1)}
     several = {what: count for what, count in counts.items() if count > 1}
     what = *step.minibatch[:4], step.by_name(moved), carried, run.shards or 1, several
-    return Update(*what, full=config.batch_size, rounding=CLOSE * run.limits["update"])
+    others = {0, number - 2, number, *(k * (number - 1) for k in several.values())} - {-1}
+    rates = {t + 1: config.learning_rate(t) / step.lr for t in others if config.lr_decay != "none"}
+    rounding = CLOSE * run.limits["update"]
+    return Update(*what, config.batch_size, rounding, step.momentum, rates)
 
 
 def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:
@@ -91,4 +106,18 @@ def statistics_hint(update: Update, step: RecordedStep, names: Sequence[str]) ->
                 share = f"{MOMENTUM * factors[0]:.3g}, not {MOMENTUM}"
                 return f"the momentum of running statistics is {share}"
             return f"running statistics are those of {f'one of {k}' if k > 1 else 'all'} devices"
+        if unbiased(update, step, names, k):
+            return "running variances are those of n - 1 pixels, not of n"
     return ""
+
+
+def unbiased(update: Update, step: RecordedStep, names: Sequence[str], k: int) -> bool:
+    """Whether variances are larger by n / (n - 1): n pixels of the examples of one of k devices."""
+    examples, right = shard_bounds(len(update.X), k)[0][1], update.exact(k).statistics
+    for name in names:
+        kept = (1 - MOMENTUM) * step.before[name]
+        factors = fit(step.after[name] - kept, [right[name] - kept], update.rounding)
+        n = factors[0] / (factors[0] - 1) if factors is not None and factors[0] > 1 else 0.0
+        if not n or abs(np.sqrt(n / examples) % 1 - 0.5) < 0.4:  # images are squares
+            return False
+    return True

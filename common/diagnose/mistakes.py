@@ -8,7 +8,9 @@ lost, or divided by what.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
+from math import isclose
 from typing import Final
 
 import numpy as np
@@ -67,8 +69,9 @@ def contribution(shares: Shares) -> str:
 class Update:
     """What a step took in place of the gradient: (weight before - weight after) / rate.
 
-    It is less what is `carried`, momentum times the velocity. Each of `shards` normalizes by
-    itself. People divide by `counts`; a whole minibatch has `full` examples.
+    It is less what is `carried`, `momentum` times the velocity. Each of `shards` normalizes by
+    itself. People divide by `counts`; a whole minibatch has `full` examples. `rates` are those of
+    other steps over this one's. With a gradient that is known to be right, its `kind` is "update".
     """
 
     chapter: str
@@ -81,6 +84,9 @@ class Update:
     counts: Mapping[str, int] = field(default_factory=dict)
     full: int = 0
     rounding: float = 2 * ROUNDED
+    momentum: float = 0.0
+    rates: Mapping[int, float] = field(default_factory=dict)
+    kind: str = "gradient"
 
     def exact(self, devices: int = 0) -> numpy_nets.Step:
         """The right step, or that of examples normalized on each of some devices."""
@@ -118,8 +124,13 @@ def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
     return f"is off by {off:.1e} of its largest entry"
 
 
-def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> str:
-    """The mistake that fits the updates of some weights, in words; nothing if none does."""
+def mistake(
+    update: Update, wrong: Sequence[str], previous: Update | None, later: Sequence[Update] = ()
+) -> str:
+    """The mistake that fits the updates of some weights, in words; nothing if none does.
+
+    At first many gradients are alike: a factor has to fit a `later` wrong step, too, if any.
+    """
     applied = flat(update.applied, wrong)
     names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
     whole = len(wrong) == len(update.applied)
@@ -127,15 +138,49 @@ def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> st
         return f"{names} is NaN or infinite"
     if not applied.any():
         return "no weight is changed" if whole else f"{names} is not changed"
-    grad = flat(update.exact().gradients, wrong)
-    limit = min(update.rounding, distance(applied, grad)[0] / 10)
-    if (factors := fit(applied, [grad], limit)) is not None:
-        found = f"is {scaled(factors[0], len(update.X), update.counts, update.full)}"
-    else:
+    kind, found = update.kind, ""
+    if (shares := shares_of(update, wrong)) is not None:
+        if later and all(shares_of(other, wrong) is None for other in later):
+            return ""
+        if found := rate_or_momentum(update, *shares):
+            kind = "update"
+        elif shares[1] == 1:
+            found = f"is {scaled(shares[0], len(update.X), update.counts, update.full)}"
+    if not found:
+        grad = flat(update.exact().gradients, wrong)
+        limit = min(update.rounding, distance(applied, grad)[0] / 10)
         tried = ((text, fit(applied, x, limit)) for text, x in slips(update, wrong, previous))
         fitted = (text.format(f[-1]) for text, f in tried if f is not None)
         found = next(fitted, "") or many_arrays(update, wrong, grad, limit)
-    return found and f"the gradient{'' if whole else f' of {names}'} {found}"
+    return found and f"the {kind}{'' if whole else f' of {names}'} {found}"
+
+
+def shares_of(update: Update, names: Sequence[str]) -> tuple[float, float] | None:
+    """How often the gradient and the momentum are in an update; None if there is more in it."""
+    applied, grad = flat(update.applied, names), flat(update.exact().gradients, names)
+    limit = min(update.rounding, distance(applied, grad)[0] / 10)
+    basis = [grad, flat(update.carried, names)] if update.carried else [grad]
+    for count in range(1, len(basis) + 1):
+        if (factors := fit(applied, basis[:count], limit)) is not None:
+            return factors[0], 1 + factors[1:].sum()
+    return None
+
+
+def rate_or_momentum(update: Update, grad: float, carried: float) -> str:
+    """Which rate or momentum leaves so much of an update, in words; nothing if none does."""
+    near = partial(isclose, abs_tol=ROUNDED / 100)
+    momentum, first = update.momentum, not update.carried
+    whole = first or near(grad, carried)
+    if steps := [step for step, share in update.rates.items() if whole and near(grad, share)]:
+        return f"is the right one at the rate of step {min(steps)}"
+    of_nesterov = update.kind == "update" if first else near(carried, momentum)
+    if momentum and near(grad, 1 + momentum) and of_nesterov:
+        return f"is that of Nesterov's momentum: 1 + {momentum:g} times the gradient"
+    if whole and not first:
+        return f"is {scaled(grad, len(update.X), update.counts)}"
+    if near(grad, 1) and 0 < carried * momentum < 1 != carried:
+        return f"is that of momentum {carried * momentum:.3g}, not {momentum:g}"
+    return ""
 
 
 def flat(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
@@ -158,6 +203,12 @@ def slips(
     yield "has {:.2g} times the weight added", [grad, flat(update.weights, names)]
     blank = replace(update, X=0 * update.X[:1], y=0 * update.y[:1]).exact().gradients
     yield "counts {:.3g} blank images: padding", [grad, flat(blank, names) / len(update.X)]
+    exact = update.exact().gradients
+    bias = next(name for name in exact if name.endswith(".bias"))  # of the last layer
+    off = update.applied[bias] - exact[bias]
+    right, read = off.argmax(), off.argmin()
+    taken = replace(update, y=np.where(update.y == right, read, update.y)).exact().gradients
+    yield f"is that of class {right} read as class {read}", [flat(taken, names)]
     if previous is None:
         return
     last = flat(previous.applied, names)
@@ -213,12 +264,17 @@ def weighted(shares: Array, counts: Mapping[str, int]) -> str:
         return scaled(factor, n, counts)
     missing = f"without the examples {listed(np.flatnonzero(unused).tolist())}"
     for k in counts.values():
-        if any(unused[a:b].all() and unused.sum() == b - a for a, b in shard_bounds(n, k)):
-            who = f"one of {k} {numbered(k, counts)}"
+        lost = [(a, b) for a, b in shard_bounds(n, k) if b > a and unused[a:b].all()]
+        if lost and sum(b - a for a, b in lost) == unused.sum():
+            who = f"{len(lost) if lost[1:] else 'one'} of {k} {numbered(k, counts)}"
             missing = f"without the contribution of {who}, example {unused.argmax()} and on"
-    if factor > 1 + ROUNDED:
-        missing += " and divided by the number of the others"
-    return missing
+    if factor < 1 + ROUNDED:
+        return missing
+    readings = {"divided by the number of the others": n / len(used)}
+    if numbered(whole := round(factor), counts):
+        readings[f"with {whole} times the others, as if all had the same shard"] = whole
+    fitting = [x for x, right in readings.items() if abs(factor / right - 1) < ROUNDED / 10]
+    return f"{missing} and {' or '.join(fitting) or f'with {factor:.3g} times the others'}"
 
 
 def means_of_shards(shares: Array, counts: Mapping[str, int]) -> str:
@@ -245,6 +301,8 @@ def scaled(factor: float, n: int, counts: Mapping[str, int], full: int = 0) -> s
     """What a factor of a mean over n examples tells."""
     if abs(factor / n - 1) < ROUNDED / 10:
         return f"that of the sum over {n} examples, not of their mean"
+    if n > 2 and abs(factor * (n - 1) / n - 1) < ROUNDED / 100:
+        return f"that of the sum over {n} examples divided by {n - 1}"
     if n < full and abs(factor * full / n - 1) < ROUNDED / 10:
         return f"that of the last minibatch weighed as a full one: {n} examples over {full}"
     sign = "×"
@@ -254,16 +312,17 @@ def scaled(factor: float, n: int, counts: Mapping[str, int], full: int = 0) -> s
     return f"the right one {sign} {factor:.6g}" + (what and f", the number of {what}")
 
 
-def max_pool(X: Array) -> Array:
+def corners(X: Array, first: int = 0) -> Array:
+    """The four pixels of each window of 2 x 2 (4, n, channels, rows, columns), or of later ones."""
     h, w = X.shape[2] // 2 * 2, X.shape[3] // 2 * 2
-    corners = [X[:, :, i:h:2, j:w:2] for i, j in product((0, 1), repeat=2)]
-    largest: Array = np.maximum.reduce(corners)
-    return largest
+    X = np.pad(X, [(0, 0), (0, 0), (0, first), (0, first)])[:, :, first:, first:]
+    return np.stack([X[:, :, i:h:2, j:w:2] for i, j in product((0, 1), repeat=2)])
 
 
 LAYERS: Final[dict[str, tuple[str, Callable[[Array], Array]]]] = {
     "flattened with channels last": ("flatten", lambda X: np.moveaxis(X, 1, 3).reshape(len(X), -1)),
-    "with the largest entries of windows in place of means": ("pool", max_pool),
+    "with the largest entries of windows in place of means": ("pool", lambda X: corners(X).max(0)),
+    "with windows of means that begin a pixel late": ("pool", lambda X: corners(X, 1).mean(0)),
     "without ReLUs": ("relu", lambda X: X),
     "with sigmoids in place of ReLUs": ("relu", lambda X: 1 / (1 + np.exp(-X))),
     "with tanh in place of ReLUs": ("relu", np.tanh),
@@ -304,8 +363,21 @@ def logits_after_mistakes(
     for phrase, (part, change) in WEIGHTS.items():
         new = {name: change(values) for name, values in exact.items() if part in name}
         yield phrase, make(exact | new).forward(X)
+    padded = make(exact)
+    padded.conv = partial(padded_at_the_end, padded.conv)  # type: ignore[method-assign]
+    yield "with windows of strided convolutions that begin a pixel late", padded.forward(X)
     yield "of pixels that are divided by 255 again", make(exact).forward(X / 255)
+    yield "of pixels from 0 to 255", make(exact).forward(255 * X)
     yield "of pixels from -1 to 1", make(exact).forward(2 * X - 1)
     for k in {1, devices}:
         phrase = "with the statistics of these images: evaluation in training mode"
         yield phrase, make(exact, shard_bounds(len(X), k)).forward(X)
+
+
+def padded_at_the_end(
+    conv: Callable[..., Array], X: Array, name: str, stride: int = 1, padding: int = 0
+) -> Array:
+    """A convolution, padded as TensorFlow's "same" pads: all at the end if sides are even."""
+    if stride > 1 and X.shape[2] % 2 == 0:
+        X, padding = np.pad(X, [(0, 0), (0, 0), (0, 2 * padding), (0, 2 * padding)]), 0
+    return conv(X, name, stride, padding)
