@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.diagnose.hints import loss_hint, statistics_hint
-from common.diagnose.mistakes import Update, mistake, wrong_logits
+from common.diagnose.mistakes import Update, mistake, weighted, wrong_logits
 from common.diagnose.suspects import Divergence, most_telling
 from common.judge.nets import examples
 from common.models.nets import LENET, Shapes, resnet18_shapes, trainable
 from common.parallel.shards import shard_bounds
 
 N = 11
+SIDES = {"bn1.ru": 28, "stage1": 28, "stage2": 14, "stage3": 7, "stage4": 4}
+"""The pixels along a side of what batch normalization gets, by the beginning of its name."""
 
 
 def an_update(shapes: Shapes, seed: int = 0) -> Update:
@@ -79,6 +81,10 @@ STEPS: dict[str, Callable[[], Weights]] = {
     "fc2.bias is not changed": lambda: G | {"fc2.bias": 0 * G["fc2.bias"]},
     "no weight is changed": lambda: weighing([0] * N, RIGHT),
     "2 blank images": lambda: {k: G[k] + 2 / N * BLANK[k] for k in G},
+    "that of the sum over 11 examples divided by 10": lambda: weighing([1.1] * N, RIGHT),
+    "is that of class 3 read as class 5": lambda: (
+        replace(RIGHT, y=np.where(RIGHT.y == 3, 5, RIGHT.y)).exact().gradients
+    ),
     "has 0.01 times the weight added": lambda: {k: G[k] + 0.01 * RIGHT.weights[k] for k in G},
     "": lambda: {k: G[k] + 1e-4 * np.random.RandomState(0).random_sample(G[k].shape) for k in G},
     "float32": lambda: G | {"fc1.weight": G["fc1.weight"].astype("float32")},
@@ -95,6 +101,71 @@ def test_what_a_step_did_is_named_by_what_fits(text: str) -> None:
     assert (found == "") if text in NOTHING else (text in found)
 
 
+@pytest.mark.parametrize(
+    ("times", "used", "text"),
+    [
+        (2, 5, "and divided by the number of the others or with 2 times the others, as if all had"),
+        (2, 6, "of one of 2 devices, example 6 and on and with 2 times the others, as if all had"),
+        (
+            11 / 6,
+            6,
+            "of one of 2 devices, example 6 and on and divided by the number of the others",
+        ),
+        (1.5, 6, "of one of 2 devices, example 6 and on and with 1.5 times the others"),
+        (3, 4, "of 2 of 3 stages, example 4 and on and with 3 times the others, as if all had"),
+    ],
+)
+def test_what_the_others_count_where_some_are_missing_is_told(
+    times: float, used: int, text: str
+) -> None:
+    n = 10 if used == 5 else N
+    found = weighted(times * (np.arange(n) < used), {"devices": 2, "stages": 3})
+    assert text in found
+    assert found.endswith("the others") == ("as if" not in text)
+
+
+@pytest.mark.parametrize(
+    ("grad", "carried", "text"),
+    [
+        (1.9, 0.9, "the update is that of Nesterov's momentum: 1 + 0.9 times the gradient"),
+        (1.0, 8 / 9, "the update is that of momentum 0.8, not 0.9"),
+        (0.7, 0.7, "the update is the right one at the rate of step 3"),
+        (3.0, 3.0, "the update is the right one × 3, the number of devices or stages"),
+        (1.9, 1.0, "the gradient is the right one × 1.9"),
+        (0.7, 0.2, ""),
+    ],
+)
+def test_a_wrong_rate_or_momentum_is_named(grad: float, carried: float, text: str) -> None:
+    applied = {k: grad * G[k] + (carried - 1) * RIGHT.carried[k] for k in G}
+    update = replace(RIGHT, applied=applied, momentum=0.9, rates={1: 1.5, 3: 0.7})
+    assert mistake(update, [*G], None) == text
+    # In the first step, nothing is carried.
+    first = replace(update, carried={}, applied={k: 1.9 * G[k] for k in G})
+    for kind, words in (
+        ("update", "Nesterov"),
+        ("gradient", "the gradient is the right one × 1.9"),
+    ):
+        assert words in mistake(replace(first, kind=kind), [*G], None)
+
+
+def test_a_factor_that_no_later_step_has_is_not_named() -> None:
+    def smoothed(update: Update) -> Update:
+        net = numpy_nets.LeNet(update.weights)
+        logits = net.forward(update.X)
+        _, d = numpy_nets.cross_entropy(logits, update.y)
+        net.backward(d + 1e-4 / N * (np.eye(10)[update.y] - 0.1))
+        return replace(update, applied=net.gradients)
+
+    def halved(update: Update) -> Update:
+        return replace(update, applied={k: v / 2 for k, v in update.exact().gradients.items()})
+
+    alike = replace(RIGHT, weights={k: v / 1000 for k, v in RIGHT.weights.items()}, carried={})
+    for change, later in ((smoothed, ""), (halved, "÷ 2, the number of microbatches")):
+        assert "the gradient is the right one ÷" in mistake(change(alike), [*G], None)
+        assert mistake(change(alike), [*G], None, [change(LAST)]).endswith(later)
+    assert mistake(smoothed(alike), [*G], None, [smoothed(LAST)]) == ""
+
+
 @pytest.mark.parametrize(("shards", "k", "text"), [(3, 1, "all devices"), (1, 3, "each of 3")])
 def test_whose_statistics_fit_is_named(shards: int, k: int, text: str) -> None:
     right = replace(an_update(resnet18_shapes(2)), shards=shards)
@@ -107,21 +178,57 @@ def test_whose_statistics_fit_is_named(shards: int, k: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "k", "factor", "text"),
-    [(0.01, 1, 1.0, "is 0.01, not 0.1"), (0.1, 3, 1.0, "one of 3 devices"), (0.1, 1, 1.1, "")],
+    [
+        (0.01, 1, 1.0, "is 0.01, not 0.1"),
+        (0.1, 3, 1.0, "one of 3 devices"),
+        (0.1, 1, 1.03, ""),
+        (0.1, 1, 0.0, "running variances are those of n - 1 pixels, not of n"),
+    ],
 )
-def test_running_statistics_are_named_but_not_an_unbiased_variance(
+def test_running_statistics_are_named_by_what_fits(
     share: float, k: int, factor: float, text: str
 ) -> None:
     right = an_update(resnet18_shapes(2))
     before = {name: v for name, v in right.weights.items() if not trainable(name)}
     after = {}
     for name, new in right.exact(k).statistics.items():
-        batch = (new - 0.9 * before[name]) / 0.1 * (factor if "var" in name else 1)
+        n = N * SIDES[name[:6]] ** 2
+        batch = (new - 0.9 * before[name]) / 0.1 * ((factor or n / (n - 1)) if "var" in name else 1)
         after[name] = (1 - share) * before[name] + share * batch
     step: Any = SimpleNamespace(before=before, after=after)
-    found = statistics_hint(right, step, [*before])
+    found = statistics_hint(right, step, [k for k in before if factor == 1 or "var" in k])
     assert found.endswith(text)
     assert bool(found) == bool(text)
+
+
+class LatePooling(numpy_nets.LeNet):
+    def pool(self, X: Array) -> Array:
+        return super().pool(np.pad(X, ONE_MORE)[:, :, 1:, 1:])
+
+
+class PaddedAtTheEnd(numpy_nets.ResNet18):
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
+        late = padding and stride == 2 and X.shape[2] % 2 == 0
+        return super().conv(np.pad(X, ONE_MORE) if late else X, name, stride, padding * (not late))
+
+
+ONE_MORE = [(0, 0), (0, 0), (0, 1), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("net", "brightness", "text"),
+    [
+        (LatePooling, 1, "with windows of means that begin a pixel late"),
+        (PaddedAtTheEnd, 1, "with windows of strided convolutions that begin a pixel late"),
+        (numpy_nets.LeNet, 255, "of pixels from 0 to 255"),
+        (numpy_nets.ResNet18, 255, "of pixels from 0 to 255"),
+        (numpy_nets.ResNet18, 254, ""),
+    ],
+)
+def test_windows_and_pixels_of_logits_are_named(net: Any, brightness: int, text: str) -> None:
+    update = an_update(LENET if issubclass(net, numpy_nets.LeNet) else resnet18_shapes(2))
+    logits = net(update.weights).forward(brightness * update.X)
+    assert wrong_logits(update.chapter, update.weights, update.X, logits, 1e-8) == text
 
 
 def test_a_loss_is_named_by_what_fits() -> None:
