@@ -32,6 +32,9 @@ HEADINGS: Final = {
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",
 }
+FIRST: Final = {"record": 0, "steps": 1, "peers": 3, "devices": 3}
+"""The places of failed checks that tell more, or less, than others."""
+
 Printable = Annotated[str, AfterValidator(printable)]
 
 
@@ -124,7 +127,9 @@ class Verdict(BaseModel):
 
     @property
     def failures(self) -> list[Check]:
-        return [check for check in self.checks if not check.passed]
+        """First the runs that failed, then wrong steps; last those that rest on other runs."""
+        failed = [check for check in self.checks if not check.passed]
+        return sorted(failed, key=lambda check: FIRST.get(check.check, 2))
 
 
 def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) -> Check:

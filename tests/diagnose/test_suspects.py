@@ -1,0 +1,24 @@
+"""Which run is named first where several fail."""
+
+from pathlib import Path
+
+from agreement import edit, make
+from numpy_chapter import NumpyChapter
+
+from common.compare.folder import examine, verdict_on
+from common.diagnose.suspects import suspects
+from common.records.record import Failure
+
+
+def test_a_failed_run_comes_before_those_that_it_leaves_without_another(tmp_path: Path) -> None:
+    failure = Failure.of(MemoryError("no memory is left")).model_dump()
+    make(tmp_path, "jax", NumpyChapter(), 1)
+    edit(make(tmp_path, "mxnet", NumpyChapter(), 1), status="failed", failure=failure)
+    examined = examine(tmp_path, frameworks=["jax", "mxnet"])
+    record, peers = verdict_on(examined).failures
+    assert (record.check, record.framework) == ("record", "mxnet")
+    assert (peers.check, peers.framework) == ("peers", "jax")
+    mxnet, jax = suspects(examined)
+    assert (mxnet.framework, mxnet.ended) == ("mxnet", True)
+    assert (jax.framework, jax.ended) == ("jax", False)
+    assert jax.first.step == "nothing to compare it with"
