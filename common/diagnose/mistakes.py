@@ -129,7 +129,7 @@ def mistake(
 ) -> str:
     """The mistake that fits the updates of some weights, in words; nothing if none does.
 
-    At first many gradients are alike: a factor has to fit a `later` wrong step, too, if any.
+    At first many gradients are alike: a factor of all has to fit a `later` wrong step, too, if any.
     """
     applied = flat(update.applied, wrong)
     names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
@@ -140,7 +140,7 @@ def mistake(
         return "no weight is changed" if whole else f"{names} is not changed"
     kind, found = update.kind, ""
     if (shares := shares_of(update, wrong)) is not None:
-        if later and all(shares_of(other, wrong) is None for other in later):
+        if whole and later and all(shares_of(other, wrong) is None for other in later):
             return ""
         if found := rate_or_momentum(update, *shares):
             kind = "update"

@@ -164,6 +164,8 @@ def test_a_factor_that_no_later_step_has_is_not_named() -> None:
         assert "the gradient is the right one ÷" in mistake(change(alike), [*G], None)
         assert mistake(change(alike), [*G], None, [change(LAST)]).endswith(later)
     assert mistake(smoothed(alike), [*G], None, [smoothed(LAST)]) == ""
+    found = mistake(halved(alike), ["fc2.bias"], None, [smoothed(LAST)])
+    assert "the gradient of fc2.bias is the right one ÷ 2" in found
 
 
 @pytest.mark.parametrize(("shards", "k", "text"), [(3, 1, "all devices"), (1, 3, "each of 3")])
