@@ -47,10 +47,10 @@ def step_hint(
 ) -> str:
     """What fits a step, of which these arrays are off, by quantity."""
     step, update, text = RecordedStep(run, number), update_of(run, number), ""
-    velocity, exact = [*step.velocity_after.values()], step.right.gradients
+    velocity = [*step.velocity_after.values()]
     if off.get("velocity") and step.dtype == "float64":
-        far = max(x.far for x in recomputed.steps["velocity"] if x.step == number)
-        if far < ROUNDED / 1000 and all((v == v.astype("float32")).all() for v in velocity):
+        most = max(x.far for x in recomputed.steps["velocity"] if x.step == number)
+        if most < ROUNDED / 1000 and all((v == v.astype("float32")).all() for v in velocity):
             return "the momentum is rounded to float32"
     gradients = compare(run.arrays, recomputed.expected, "gradients/", recomputed.scales)
     first = number == 1 and all(x.far <= run.limits["gradient"] for x in gradients)
@@ -59,7 +59,7 @@ def step_hint(
     if wrong := off.get("update"):
         kept = number - 1 in traced_steps(run.record.config)
         # Before batch normalization, a bias has the gradient 0: what fits others fits it, too.
-        scales = step.right.scales
+        exact, scales = step.right.gradients, step.right.scales
         zero = [x for x in exact if largest(exact[x]) < update.rounding * scales[x]]
         names = [name for name in exact if name in {*wrong, *zero}]
         far = {x.step or 0 for x in recomputed.steps["update"] if x.far > run.limits["update"]}
@@ -82,8 +82,7 @@ def update_of(run: Run, number: int) -> Update:
     what = *step.minibatch[:4], step.by_name(moved), carried, run.shards or 1, several
     others = {0, number - 2, number, *(k * (number - 1) for k in several.values())} - {-1}
     rates = {t + 1: config.learning_rate(t) / step.lr for t in others if config.lr_decay != "none"}
-    rounding = CLOSE * run.limits["update"]
-    return Update(*what, config.batch_size, rounding, step.momentum, rates)
+    return Update(*what, config.batch_size, CLOSE * run.limits["update"], step.momentum, rates)
 
 
 def loss_hint(update: Update, step: RecordedStep, limit: float) -> str:

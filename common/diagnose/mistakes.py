@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from math import isclose
 from typing import Final
 
 import numpy as np
@@ -127,10 +126,7 @@ def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
 def mistake(
     update: Update, wrong: Sequence[str], previous: Update | None, later: Sequence[Update] = ()
 ) -> str:
-    """The mistake that fits the updates of some weights, in words; nothing if none does.
-
-    At first many gradients are alike: a factor of all has to fit a `later` wrong step, too, if any.
-    """
+    """The mistake that fits the updates of some weights, in words; nothing if none does."""
     applied = flat(update.applied, wrong)
     names = ", ".join(wrong[:2]) + " and others" * (len(wrong) > 2)
     whole = len(wrong) == len(update.applied)
@@ -140,6 +136,7 @@ def mistake(
         return "no weight is changed" if whole else f"{names} is not changed"
     kind, found = update.kind, ""
     if (shares := shares_of(update, wrong)) is not None:
+        # At first many gradients are alike; a factor has to fit a later wrong step, too.
         if whole and later and all(shares_of(other, wrong) is None for other in later):
             return ""
         if found := rate_or_momentum(update, *shares):
@@ -168,7 +165,7 @@ def shares_of(update: Update, names: Sequence[str]) -> tuple[float, float] | Non
 
 def rate_or_momentum(update: Update, grad: float, carried: float) -> str:
     """Which rate or momentum leaves so much of an update, in words; nothing if none does."""
-    near = partial(isclose, abs_tol=ROUNDED / 100)
+    near = partial(np.isclose, rtol=0, atol=ROUNDED / 100)
     momentum, first = update.momentum, not update.carried
     whole = first or near(grad, carried)
     if steps := [step for step, share in update.rates.items() if whole and near(grad, share)]:
@@ -192,7 +189,8 @@ def slips(
     update: Update, names: Sequence[str], previous: Update | None
 ) -> Iterator[tuple[str, list[Array]]]:
     """What a step may take for the gradient, in words with the last array's factor."""
-    grad = flat(update.exact().gradients, names)
+    exact = update.exact().gradients
+    grad = flat(exact, names)
     others = {*range(1, MOST // 2 + 1), *update.counts.values()} - {update.shards}
     for k in () if all(map(trainable, update.weights)) else sorted(others):
         whose = f"one device: each of {k} normalizes by its own" if k > 1 else "all devices"
@@ -203,7 +201,6 @@ def slips(
     yield "has {:.2g} times the weight added", [grad, flat(update.weights, names)]
     blank = replace(update, X=0 * update.X[:1], y=0 * update.y[:1]).exact().gradients
     yield "counts {:.3g} blank images: padding", [grad, flat(blank, names) / len(update.X)]
-    exact = update.exact().gradients
     bias = next(name for name in exact if name.endswith(".bias"))  # of the last layer
     off = update.applied[bias] - exact[bias]
     right, read = off.argmax(), off.argmin()
