@@ -136,7 +136,7 @@ def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
     """The runs compared with right ones, which plain `nox` has of other frameworks."""
     alone = [run for run in (*right.runs, *right.alone) if run.devices == 1]
     related = {**result.related, result.suite.alone_in: alone}
-    return replace(result, references=right.references, related=related)
+    return replace(result, references=right.references, related=related, examined=())
 
 
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:

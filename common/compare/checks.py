@@ -32,7 +32,8 @@ from common.records.trace import minibatch_size
 class SuiteResult:
     """One suite: what the verdict on it rests on, and, as `comparison`, the verdict.
 
-    `found` has an entry for each expected record, `related` the chapter's runs by suite.
+    `found` has an entry for each expected record, `related` the chapter's runs by suite. `examined`
+    are all suites whose runs `references` rest on, this one among them.
     """
 
     suite: Suite
@@ -41,6 +42,7 @@ class SuiteResult:
     related: Mapping[str, Sequence[Run]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
+    examined: Sequence["SuiteResult"] = ()
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -59,6 +61,17 @@ class SuiteResult:
         whole = [run for run in runs if run.tolerances and not run.wrong_array[0]]
         return recompute_all(whole)
 
+    @cached_property
+    def wrong(self) -> list[Run]:
+        """The runs that have a wrong step."""
+        return [run for run in self.runs if (check := steps(run, self)) and not check.passed]
+
+    @cached_property
+    def right(self) -> Mapping[Answer, Reference]:
+        """The references without runs that have a wrong step."""
+        wrong = [run for result in self.examined or [self] for run in result.wrong]
+        return {answer: each.without(wrong) for answer, each in self.references.items()}
+
     @property
     def name(self) -> str:
         """The suite's; in the folder where runs go by default, only if they are as it plans."""
@@ -70,7 +83,7 @@ class SuiteResult:
         return "own" if other else suite.name
 
     def reference(self, run: Run) -> Reference:
-        return self.references[answer_of(run)]
+        return self.right[answer_of(run)]
 
     def others(self, run: Run) -> Weights:
         """The reference's arrays; none if that is the run itself."""

@@ -53,6 +53,11 @@ class Reference:
     def includes(self, run: Run) -> bool:
         return any(member is run for member in self.runs)
 
+    def without(self, wrong: Sequence[Run]) -> "Reference":
+        """The reference of the other runs; the same if there are none, or all are others."""
+        right = [run for run in self.runs if not any(run is other for other in wrong)]
+        return self if len(right) in (0, len(self.runs)) else reference_of(right)
+
 
 def gather(
     folder: Path,
@@ -187,8 +192,10 @@ def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
     groups: dict[Answer, list[Run]] = {}
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
-    references = {}
-    for answer, group in groups.items():
-        name = f"the median of {len(group)} {group[0].record.config.dtype} runs"
-        references[answer] = Reference(name, median(group), group)
-    return references
+    return {answer: reference_of(group) for answer, group in groups.items()}
+
+
+def reference_of(runs: Sequence[Run]) -> Reference:
+    dtype, several = runs[0].record.config.dtype, len(runs) > 1
+    name = f"the median of {len(runs)} {dtype} runs" if several else f"the other {dtype} run"
+    return Reference(name, median(runs), runs)

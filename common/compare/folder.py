@@ -54,7 +54,7 @@ def examine(
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     runs = {key: [entry.run for entry in loaded[key] if entry.run] for key in loaded}
     exact = references_of(run for run in chain(*runs.values()) if is_exact(run))
-    results = []
+    results: list[SuiteResult] = []
     for suite in SUITES:
         key = suite.chapter, suite.name
         if key in loaded and (not suites or suite.name in suites):
@@ -68,6 +68,7 @@ def examine(
                 related=related,
                 notes=elsewhere(suite, runs[key], on_cpu),
                 lacking={name: suite.lacking[name] for name in suite.lacking if name in frameworks},
+                examined=results,
             )
             results.append(result)
     return results

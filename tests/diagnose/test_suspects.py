@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from agreement import edit, make
-from numpy_chapter import NumpyChapter
+from agreement import edit, failed, make
+from numpy_chapter import NumpyChapter, UnnoticedStaleReplica
 
 from common.compare.folder import examine, verdict_on
 from common.diagnose.suspects import suspects
@@ -22,3 +22,19 @@ def test_a_failed_run_comes_before_those_that_it_leaves_without_another(tmp_path
     assert (mxnet.framework, mxnet.ended) == ("mxnet", True)
     assert (jax.framework, jax.ended) == ("jax", False)
     assert jax.first.step == "nothing to compare it with"
+
+
+def test_runs_with_a_wrong_step_are_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "allreduce").mkdir()
+    make(tmp_path / "float64", "jax", NumpyChapter(), 1)
+    make(tmp_path / "float64", "jax", UnnoticedStaleReplica(), 2)
+    for name in ("ring", "tree"):
+        bug = UnnoticedStaleReplica()
+        make(tmp_path / "allreduce" / name, "jax", bug, 3, allreduce=name)
+    examined = examine(tmp_path, frameworks=["jax"])
+    verdict = verdict_on(examined)
+    assert {devices for _, _, devices in failed(verdict)} == {2, 3}
+    assert verdict.failures[0].check == "steps"
+    (suspect,) = suspects(examined)
+    assert suspect.decided
+    assert suspect.first.entry.devices == 2
