@@ -145,7 +145,7 @@ def mistake(
             found = f"is {scaled(shares[0], len(update.X), update.counts, update.full)}"
     if not found:
         grad = flat(update.exact().gradients, wrong)
-        limit = min(update.rounding, distance(applied, grad)[0] / 10)
+        limit = min(update.rounding, distance(applied, grad)[0] / 100)
         tried = ((text, fit(applied, x, limit)) for text, x in slips(update, wrong, previous))
         fitted = (text.format(f[-1]) for text, f in tried if f is not None)
         found = next(fitted, "") or many_arrays(update, wrong, grad, limit)
@@ -155,7 +155,7 @@ def mistake(
 def shares_of(update: Update, names: Sequence[str]) -> tuple[float, float] | None:
     """How often the gradient and the momentum are in an update; None if there is more in it."""
     applied, grad = flat(update.applied, names), flat(update.exact().gradients, names)
-    limit = min(update.rounding, distance(applied, grad)[0] / 10)
+    limit = min(update.rounding, distance(applied, grad)[0] / 100)  # smoothed labels: off by 1 / 10
     basis = [grad, flat(update.carried, names)] if update.carried else [grad]
     for count in range(1, len(basis) + 1):
         if (factors := fit(applied, basis[:count], limit)) is not None:

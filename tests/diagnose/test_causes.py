@@ -159,7 +159,11 @@ def test_a_factor_that_no_later_step_has_is_not_named() -> None:
     def halved(update: Update) -> Update:
         return replace(update, applied={k: v / 2 for k, v in update.exact().gradients.items()})
 
-    alike = replace(RIGHT, weights={k: v / 1000 for k, v in RIGHT.weights.items()}, carried={})
+    alike, similar = (
+        replace(RIGHT, weights={k: v / part for k, v in RIGHT.weights.items()}, carried={})
+        for part in (1000, 2)
+    )
+    assert mistake(replace(smoothed(similar), rounding=2e-2), [*G], None) == ""
     for change, later in ((smoothed, ""), (halved, "÷ 2, the number of microbatches")):
         assert "the gradient is the right one ÷" in mistake(change(alike), [*G], None)
         assert mistake(change(alike), [*G], None, [change(LAST)]).endswith(later)
