@@ -22,7 +22,7 @@ from common.terminal.values import above_zero
 
 TENSORS: Final = ("allreduce", "layer", "step", "model")
 
-FOR: Final = {"framework": TENSORS, "dtype": TENSORS, "net": TENSORS[2:]}
+FOR: Final = {"framework": TENSORS, "dtype": TENSORS, "net": TENSORS[2:], "clip": ("step",)}
 """The kinds for which a flag means something."""
 
 
@@ -36,11 +36,12 @@ def parser(kinds: Sequence[str]) -> Parser:
     add("--framework", choices=FRAMEWORKS, help="hand its tensors, on simulated devices")
     add("--dtype", choices=("float32", "float64"), help="(float64; allreduce: both)")
     add("--net", choices=("lenet", "resnet18"), help="the net of `step` and `model` (lenet)")
+    add("--clip", type=above_zero, metavar="N", help="the global norm by which `step` clips")
     add("--timeout", type=above_zero, default=60.0, metavar="S", help="seconds it may take (60)")
     return command
 
 
-def work(tell: Callable[..., None], kind: str, where: str, asked: dict[str, str]) -> None:
+def work(tell: Callable[..., None], kind: str, where: str, asked: dict[str, Any]) -> None:
     """Tells of each case before it is judged, and in the end a status and a text."""
     sys.dont_write_bytecode = True
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait by spinning

@@ -1,9 +1,14 @@
 """A judgement, how it comes about, and in which arrays a reader's code gets its input."""
 
+import re
+import signal
 import tomllib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,8 +20,14 @@ TEXTS: Final = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("u
 MOST: Final = 8
 """The most devices over which code is judged."""
 
-Cases = Generator[str, None, str]
-"""Yields each case before it is judged; returns what is right. Raises WrongError."""
+NUMBER: Final = re.compile(r"^[knp]$|^n_|num|count|size|stage|world|devices|ranks")
+"""Names of parameters that are numbers."""
+
+Cases = Generator[str, None, str | tuple[str, str, str]]
+"""Yields each case before it is judged; returns what is right. Raises WrongError.
+
+What is right may come with a `but`, and with the word of a hint.
+"""
 
 
 class WrongError(Exception):
@@ -24,10 +35,19 @@ class WrongError(Exception):
 
 
 class Judgement(NamedTuple):
-    """Whether code is right, and the three lines that a reader sees."""
+    """Whether code is right, or None if it is not judged, and what a reader sees.
 
-    right: bool
+    It is true where the code is right.
+    """
+
+    right: bool | None
     text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.right)
+
+    def _ipython_display_(self) -> None:
+        """Nothing: a cell that ends with `check` has printed it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,7 @@ class Setting:
     immutable: bool = False
     dtype: str = ""
     net: str = "lenet"
+    clip: float = inf
 
     def hand(self, values: Any, device: int = 0) -> Any:
         """A copy of an array on a device."""
@@ -46,11 +67,11 @@ class Setting:
 
 
 def in_framework(
-    framework: str | None, devices: Sequence[Any] | None = None, **asked: str
+    framework: str | None, devices: Sequence[Any] | None = None, **asked: Any
 ) -> Setting:
     """NumPy's setting, or a framework's with simulated devices. Raises RequestError."""
     if framework is None:
-        return Setting(**asked)  # type: ignore[arg-type]
+        return Setting(**asked)
     from common.backends.devices import DeviceRequest, Process
     from common.backends.loading import import_backend, primitives
 
@@ -73,21 +94,40 @@ def judge(
     hear: Callable[[str], object] = str,
 ) -> Judgement:
     """Judges a function or an object; `hear` is called with each case before it is tried."""
-    texts, case = TEXTS[kind], ""
+    texts, case, setting = TEXTS[kind], "", setting or Setting()
     function = getattr(import_module(f"common.judge.{texts['module']}"), f"judge_{kind}")
-    cases: Cases = function(candidate, setting or Setting())
+    cases: Cases = function(candidate, setting)
     try:
         while True:
             case = f"at {next(cases)}: "
             hear(case)
     except StopIteration as end:
-        right, first, hint = True, f"right: {end.value}", "right"
+        value, but, hint = end.value if isinstance(end.value, tuple) else (end.value, "", "right")
+        right, first = True, f"right{but and f', but {but}'}: {value}"
     except WrongError as wrong:
         what, hint = wrong.args
         right, first = False, f"wrong: {case}{what}"
     except RequestError as error:
         raise RequestError(f"{case}{error}") from None
-    return Judgement(right, f"{first}\nhint: {texts[hint]}\nnot tried: {texts['untried']}")
+    untried = texts["untried" if setting.clip == inf else "clipped"]
+    return Judgement(right, f"{first}\nhint: {texts[hint]}\nnot tried: {untried}")
+
+
+def kind_of(candidate: Any) -> str:
+    """The kind by methods, the last one in the name, or else the parameters; nothing if neither."""
+    if all(hasattr(candidate, name) for name in ("start", "step", "weights")):
+        return "step"
+    name = getattr(candidate, "__name__", type(candidate).__name__).lower()
+    name = name.replace("all_reduce", "allreduce")
+    if named := [kind for kind in TEXTS if re.search(f"{kind}(?!e?d)", name)]:  # not: pipelined
+        return max(named, key=name.rfind)
+    with suppress(TypeError, ValueError):  # it cannot be called, or shows no parameters
+        due = [p for p in signature(candidate).parameters.values() if p.default is p.empty]
+        first = due[0] if due and due[0].kind is due[0].POSITIONAL_OR_KEYWORD else None
+        number = first and (first.annotation in (int, "int") or NUMBER.search(first.name))
+        kinds = ("schedule", "pipeline") if number else ("allreduce", "model", "layer")
+        return dict(enumerate(kinds, 1)).get(len(due), "") if first else ""
+    return ""
 
 
 def check(
@@ -95,17 +135,38 @@ def check(
     kind: str = "",
     framework: str | None = None,
     devices: Sequence[Any] | None = None,
-) -> None:
-    """Prints the verdict on a function or an object, a hint, and what was not tried.
+    timeout: float = 60.0,
+    **asked: Any,
+) -> Judgement:
+    """Prints and returns the verdict on a function or an object: true where it is right.
 
-    The kind is the last one that its name has in it: `my_allreduce` is an allreduce. A notebook
-    gives the `devices` that its framework has already.
+    Without a `kind`, methods, name or parameters decide. A notebook gives the `devices` that its
+    framework has already. `asked` has `net`, `dtype` or `clip`, as the command has.
     """
-    name = getattr(candidate, "__name__", type(candidate).__name__).lower().replace("_", "")
-    kind = kind or max((kind for kind in TEXTS if kind in name), key=name.rfind, default="")
+    kind = kind or kind_of(candidate)
     try:
         if kind not in TEXTS:
             raise RequestError(f"say which kind it is: kind= is one of {', '.join(TEXTS)}")
-        print(judge(kind, candidate, in_framework(framework, devices)).text)
-    except (RequestError, RuntimeError) as error:  # a framework may have its devices already
-        print(f"not judged: {error}")
+        with at_most(timeout):
+            judgement = judge(kind, candidate, in_framework(framework, devices, **asked))
+    except (RequestError, RuntimeError, TimeoutError) as error:
+        # A framework may have its devices already.
+        judgement = Judgement(None, f"not judged: {error}")
+    print(judgement.text)
+    return judgement
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the code within after so many seconds."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError(f"no answer after {seconds:g} seconds (timeout=)")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

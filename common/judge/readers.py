@@ -21,6 +21,7 @@ def load(path: Path, name: str) -> Any:
         raise RequestError(f"there is no Python file {path}")
     module = sys.modules["judged"] = module_from_spec(spec)  # dataclasses look there
     sys.path.insert(0, str(path.parent))  # it may import its neighbours
+    sys.argv = [str(path)]  # it may read its own flags
     call(spec.loader.exec_module, module)
     if name == "step" and hasattr(module, "start"):
         return module
@@ -31,7 +32,7 @@ def load(path: Path, name: str) -> Any:
 
 def call(function: Any, *arguments: Any) -> Any:
     """The result of a reader's function; what it prints is dropped. Raises RequestError."""
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
         try:
             return function(*arguments)
         except (RequestError, WrongError):  # of a reader's function that this one calls
@@ -41,7 +42,10 @@ def call(function: Any, *arguments: Any) -> Any:
             frames = [frame for frame in frames if "importlib" not in frame.filename]
             lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
             where = f" (line {lines[-1]})" if lines else ""
-            text = f"{type(error).__name__}: {gist(str(error))}{where}"
+            why = gist(str(error))
+            if isinstance(error, SystemExit):  # argparse prints what is missing
+                why = [why, *said.getvalue().splitlines()][-1]
+            text = f"{type(error).__name__}: {why}{where}"
     raise RequestError(text)
 
 

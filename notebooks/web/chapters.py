@@ -133,7 +133,11 @@ def box(output: Output) -> nodes.Node:
             "", f'<div class="output">\n{exclude_from_search(text)}\n</div>', format="html"
         )
     text = text.rstrip("\n")
-    verdict = ["verdict"] if text.startswith(("right: ", "wrong: ", "not judged: ")) else []
+    verdict = (
+        ["verdict"]
+        if text.startswith(("right: ", "right, but ", "wrong: ", "not judged: "))
+        else []
+    )
     return nodes.literal_block(text, text, language="text", classes=["output", *verdict])
 
 

@@ -19,6 +19,14 @@ SAID = {
     "def allreduce(data):\n    while True: pass": (2, "size 1, float64: no answer after 5 seconds"),
     "def allreduce(data):\n    yield data": (2, "of type generator, where a list is due"),
     "import os\ndef allreduce(data):\n    os._exit(0)": (2, "float64: the code ended its process"),
+    "import sys\nassert len(sys.argv) == 1\ndef allreduce(data):\n    return data": (
+        1,
+        "wrong: at 2",
+    ),
+    "import argparse\np = argparse.ArgumentParser()\np.add_argument('n')\np.parse_args()": (
+        2,
+        "SystemExit: mine.py: error: the following arguments are required: n (line 4)",
+    ),
     "def allreduce(data):\n    print(data)\n    return data": (1, "wrong: at 2 devices, size 1"),
     TEXTS["allreduce"]["protocol"].partition("\n\n")[2]: (0, "right: every device gets the sum"),
 }
@@ -46,15 +54,102 @@ def test_the_examples_of_help_are_right() -> None:
     assert TEXTS["step"]["protocol"] in shown
 
 
-def test_a_notebook_asks_for_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    def allreduce_schedule(k: int) -> list[Any]:
-        return [] if k == 1 else 1 / 0  # type: ignore[return-value]
+def ring(k: int) -> list[Any]:
+    rounds = range(2 * (k - 1))
+    return [[(i, (i + 1) % k, (i - r) % k, r < k - 1) for i in range(k)] for r in rounds]
 
-    check(allreduce_schedule)
-    assert capsys.readouterr().out.startswith("not judged: at 2 devices: ZeroDivisionError")
-    check(print)
-    said = f"not judged: say which kind it is: kind= is one of {', '.join(TEXTS)}\n"
-    assert capsys.readouterr().out == said
+
+def pipelined_ring(n, chunks=1):  # type: ignore[no-untyped-def]
+    return ring(n)
+
+
+def star(arrays: list[Any]) -> list[Any]:
+    return [sum(arrays) for _ in arrays]
+
+
+def gpipe(stages: int, microbatches: int) -> list[Any]:
+    return [[(d, i) for d in "fb" for i in range(microbatches)]] * stages
+
+
+def lenet(weights: Any, X: Any) -> Any:
+    return 1 / 0
+
+
+def dense(X: Any, params: Any, devices: Any) -> Any:
+    return 1 / 0
+
+
+class Model:
+    start = step = weights = lenet
+
+
+KINDS = {
+    ring: "right: every device gets the sum, over 1 to 8 devices; with 8, rounds: 14, chunks: 8",
+    pipelined_ring: "right: every device gets the sum, over 1 to 8 devices; with 8, rounds: 14",
+    star: "right: every device gets the sum, with the same bits",
+    gpipe: "right: no stage waits for ever",
+    lenet: "not judged: at 1 image: ZeroDivisionError",
+    dense: "not judged: at 1 device, 4 examples, 6 inputs, 6 outputs: ZeroDivisionError",
+    Model: "not judged: at the start: ZeroDivisionError",
+    print: f"not judged: say which kind it is: kind= is one of {', '.join(TEXTS)}",
+}
+
+
+@pytest.mark.parametrize("candidate", KINDS)
+def test_a_name_or_a_signature_decides_the_kind(
+    candidate: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judgement = check(candidate)
+    assert judgement.text.startswith(KINDS[candidate])
+    assert capsys.readouterr().out == f"{judgement.text}\n"
+    assert bool(judgement) == judgement.text.startswith("right: ")
+
+
+def test_a_loop_without_end_ends_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    def allreduce(data: list[Any]) -> list[Any]:
+        while True:
+            data[0] = data[0]
+
+    judgement = check(allreduce, timeout=0.5)
+    assert (bool(judgement), judgement.right) == (False, None)
+    assert "size 1, float64: TimeoutError: no answer after 0.5 seconds" in judgement.text
+    assert check(star, timeout=10)
+    assert not check(lambda data: data, "allreduce").right
+
+
+WRAPPED = {
+    "pytorch": ("torch", "torch.nn.DataParallel(torch.nn.Linear(1, 1))"),
+    "tensorflow": ("tensorflow as tf", "tf.distribute.MirroredStrategy()"),
+    "jax": ("jax", 'jax.make_mesh((1,), ("data",))'),
+}
+"""What a file imports, and a wrapper that has one device on a machine without a GPU."""
+
+STEP = """
+import {}
+from common.compare import numpy_nets
+def start(weights):
+    global w, wrapper
+    w, wrapper = weights, {}
+def weights():
+    return w
+def step(X, y, lr):
+    global w
+    exact = numpy_nets.step("scratch", X, y, w, [(0, len(y))])
+    w = {{name: w[name] - lr * grad for name, grad in exact.gradients.items()}}
+    return exact.loss
+"""
+
+
+@pytest.mark.parametrize(
+    "framework", [pytest.param(name, marks=pytest.mark.only(name)) for name in WRAPPED]
+)
+def test_a_wrapper_that_has_one_device_is_named(framework: str, tmp_path: Path) -> None:
+    module, wrapper = WRAPPED[framework]
+    name = wrapper.partition("(")[0].rpartition(".")[2].replace("make_mesh", "Mesh")
+    for made, text in ((wrapper, f"right, but {name} has 1 device here: "), ("0", "right: losses")):
+        (tmp_path / "mine.py").write_text(STEP.format(module, made))
+        done = python("-m", "common.judge", "step", tmp_path / "mine.py")
+        assert done.stdout.startswith(text), done
 
 
 @pytest.mark.only("pytorch")

@@ -39,6 +39,15 @@ ALLREDUCES = {
         total += array
     return [total.copy() for _ in data]
     """: "only those of devices 0 are overwritten",
+    """
+    total, n = sum(data).ravel(), data[0].size // len(data) * len(data)
+    total[n:] = 0
+    return [total.reshape(data[0].shape).copy() for _ in data]
+    """: "device 1 has 0 times the sum; of 8 entries, which 2 divides, it is right",
+    "return [data[0].copy() if data[0].size < 2 else sum(data) for _ in data]": (
+        "at 2 devices, size 1, float64: device 0 has the values of 0 only; device 1 has the values "
+        "of 0 only"
+    ),
     "return [np.roll(sum(data), i) for i in range(len(data))]": "entries of the sum are in wrong",
 }
 
@@ -102,7 +111,7 @@ def verdict(kind: str, candidate: object, **asked: Any) -> str:
     judgement = judge(kind, candidate, Setting(**asked))
     first, hint, untried = judgement.text.splitlines()
     assert (hint[:6], untried[:11]) == ("hint: ", "not tried: ")
-    assert first.startswith("right: " if judgement.right else "wrong: ")
+    assert first.startswith(("right: ", "right, but ") if judgement.right else "wrong: ")
     return first
 
 
@@ -199,6 +208,149 @@ def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> N
         reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
         assert text in verdict("step", reader, net="resnet18")
     assert verdict("step", Descent, dtype="float32").startswith("right: ")
+
+
+def in_float32(*parts: str) -> dict[str, Any]:
+    """Gradients of which some have been numbers of float32."""
+
+    def changed(_: Descent, grads: Weights) -> Weights:
+        return grads | {k: v.astype("f") for k, v in grads.items() if k.startswith(parts)}
+
+    return {"changed": changed}
+
+
+def times_decay(rate: float) -> dict[str, Any]:
+    return {"changed": lambda self, grads: {k: grads[k] + rate * self.w[k] for k in grads}}
+
+
+NEARLY: dict[str, dict[str, Any]] = {
+    "the gradient of fc1.weight has 1e-06 times the weight added": times_decay(1e-6),
+    "the gradient has 1e-08 times the weight added": times_decay(1e-8),
+    "the gradient of conv1.weight, conv1.bias and others is wrong, by 1.0e-06 of its": {
+        "changed": lambda self, grads: {k: (1 + 1e-6) * v for k, v in grads.items()}
+    },
+    "right, but conv1 is only as exact as float32: losses": in_float32("conv1"),
+    "right, but conv2 and fc1 are only as exact as float32": in_float32("conv2", "fc1"),
+    "right, but every gradient is only as exact as float32": in_float32(""),
+    "right, but every weight is only as exact as float32": {
+        "start": lambda self, w: Descent.start(self, {k: v.astype("f") for k, v in w.items()})
+    },
+    "right, but the rate is only as exact as float32": {
+        "step": lambda self, X, y, lr: Descent.step(self, X, y, float(np.float32(lr)))
+    },
+    "right, but the loss is only as exact as float32": {
+        "step": lambda self, X, y, lr: np.float32(Descent.step(self, X, y, lr))
+    },
+    "has no conv1.weight, but module.conv1.weight, as a wrapped net has": {
+        "weights": lambda self: {f"module.{name}": values for name, values in self.w.items()}
+    },
+}
+
+
+@pytest.mark.parametrize("text", NEARLY)
+def test_float64_is_held_to_its_limit_and_float32_in_a_part_is_told(text: str) -> None:
+    assert text in verdict("step", type("Reader", (Descent,), NEARLY[text]))
+
+
+class Masked(Descent):
+    """A mean over the examples that count."""
+
+    def step(self, X: Array, y: Array, lr: float, mask: Array) -> float:  # type: ignore[override]
+        self.every = X, y, mask
+        return super().step(X[mask > 0], y[mask > 0], lr)
+
+
+def of_shards(share: Callable[[int, int], float]) -> dict[str, Any]:
+    """The sum over 3 shards of the means of what counts; a shard without is left out."""
+
+    def gradient(self: Any, *_: Array) -> Weights:
+        total = {name: 0 * values for name, values in self.w.items()}
+        for X, y, mask in zip(*(np.array_split(x, 3) for x in self.every), strict=True):
+            grads = self.exact(X[mask > 0], y[mask > 0]).gradients if mask.any() else {}
+            for name, grad in grads.items():
+                weight = share(int(mask.sum()), int(self.every[2].sum()))
+                total[name] = total[name] + weight * grad
+        return total
+
+    return {"gradient": gradient}
+
+
+MASKED: dict[str, dict[str, Any]] = {
+    "right: losses and weights of lenet": {},
+    "right: losses": of_shards(lambda counted, every: counted / every),
+    "the mean of the means of 3 shards, which differ in how many examples the mask leaves": (
+        of_shards(lambda counted, every: 1 / 3)
+    ),
+    "that of all examples, without the mask": {
+        "gradient": lambda self, X, y: self.exact(*self.every[:2]).gradients
+    },
+    "divided by 12 examples, though the mask leaves 7": {
+        "changed": lambda self, grads: {k: 7 / 12 * grad for k, grad in grads.items()}
+    },
+    "has 0.5 times the weight added": times_decay(0.5),
+}
+
+
+@pytest.mark.parametrize("text", MASKED)
+def test_a_mean_over_the_examples_that_count(text: str) -> None:
+    assert text in verdict("step", type("Reader", (Masked,), MASKED[text]))
+
+
+def by_norm(norm: Callable[[Weights], float]) -> Callable[..., Weights]:
+    def changed(_: Descent, grads: Weights) -> Weights:
+        return {name: grad * min(1, 2 / norm(grads)) for name, grad in grads.items()}
+
+    return changed
+
+
+def length(grads: Weights, **times: float) -> float:
+    """The global norm, with some kinds of arrays counted several times."""
+    sums = [times.get(k.rpartition(".")[2], 1) * (grad**2).sum() for k, grad in grads.items()]
+    return float(np.sum(sums) ** 0.5)
+
+
+CLIPPED: dict[str, Callable[..., Weights]] = {
+    "those of one device, clipped in step 1 and 3": by_norm(length),
+    "clipped in step 1 and 3": by_norm(lambda grads: length(grads) + 1e-6),
+    "is not clipped": lambda self, grads: grads,
+    "each array by its own": lambda self, grads: {
+        k: by_norm(length)(self, {k: grads[k]})[k] for k in grads
+    },
+    "at step 2, of 11 examples: the gradient is scaled to a norm that": lambda self, grads: {
+        k: grad * 2 / length(grads) for k, grad in grads.items()
+    },
+    "counts 3 replicas": by_norm(lambda grads: 3**0.5 * length(grads)),
+    "counts 4 replicas, or is of the sum over 2 devices": by_norm(lambda grads: 2 * length(grads)),
+    "counts conv1.bias, conv2.bias, fc1.bias and fc2.bias 2 times": by_norm(
+        lambda grads: length(grads, bias=2)
+    ),
+    "lacks conv1.bias, conv2.bias, fc1.bias and fc2.bias": by_norm(
+        lambda grads: length(grads, bias=0)
+    ),
+    "by the norm × 0.77": by_norm(lambda grads: 0.77 * length(grads)),
+}
+
+
+@pytest.mark.parametrize("text", CLIPPED)
+def test_another_norm_than_the_global_one_is_told(text: str) -> None:
+    reader = type("Reader", (Descent,), {"changed": CLIPPED[text]})
+    assert text in verdict("step", reader, clip=2.0)
+
+
+def test_clipping_on_each_device_or_of_each_entry_is_told() -> None:
+    def gradient(self: Descent, X: Array, y: Array) -> Weights:
+        bounds = shard_bounds(len(X), 2)
+        means = [self.exact(X[a:b], y[a:b]).gradients for a, b in bounds]
+        parts = [by_norm(length)(self, mean) for mean in means]
+        return {name: (parts[0][name] + parts[1][name]) / 2 for name in parts[0]}
+
+    reader = type("Reader", (Descent,), {"gradient": gradient})
+    text = "is clipped by local norms: each of 2 devices clips its shard's mean"
+    assert text in verdict("step", reader, clip=2.0)
+    entries = {
+        "changed": lambda self, grads: {k: np.clip(v, -0.01, 0.01) for k, v in grads.items()}
+    }
+    assert "entry by entry" in verdict("step", type("Reader", (Descent,), entries), clip=0.01)
 
 
 PORTS = LAYERS | {
