@@ -50,6 +50,7 @@ def contributions(held: Sequence[Sequence[Shares]], place: str) -> str:
     for device, places in enumerate(held):
         wrong = [i for i, shares in enumerate(places) if {*shares} != {1}]
         if wrong:
+            wrong = [i for i in wrong if places[i] == places[wrong[0]]]
             where = f" in {place} {listed(wrong[:3])}" if len(wrong) < len(places) else ""
             phrases.append(f"device {device} has {contribution(places[wrong[0]])}{where}")
     return "; ".join(phrases[:3])

@@ -48,6 +48,12 @@ ALLREDUCES = {
         "at 2 devices, size 1, float64: device 0 has the values of 0 only; device 1 has the values "
         "of 0 only"
     ),
+    "return [sum(x.astype('float32') for x in data) + np.zeros(data[0].shape) for _ in data]": (
+        "at 1 device, size 1, float64: the sums are only as exact as float32"
+    ),
+    "return [(data[0] + sum(np.float16(data[1:]))).astype(data[0].dtype) for _ in data]": (
+        "at 2 devices, size 1, float64: the sums are only as exact as float16"
+    ),
     "return [np.roll(sum(data), i) for i in range(len(data))]": "entries of the sum are in wrong",
 }
 
@@ -60,6 +66,10 @@ SCHEDULES = {
     inwards = [(i, 0, 0, True) for i in range(1, k)]
     return [inwards, [(0, i, 0, adds) for i in range(1, k) for adds in (True, False)]]
     """: "at 2 devices: a round stores a chunk that it adds to",
+    """
+    rounds = [[(i, (i + 1) % k, (i - n) % k, True) for i in range(k)] for n in range(k - 1)]
+    return rounds + [[(i, (i + 1) % k, i, False) for i in range(k)]] * (k > 1)
+    """: "device 0 has the values of 0 only in chunk 0; device 1 has the values of 0 only in chunk 0",
     "return [[(0, 0, 10**9, True)]]": "a round has (0, 0, 1000000000, True), where a number",
     TEXTS["schedule"]["protocol"].partition("k):")[2]: "receives 7 arrays (least: 1.75)",
 }
