@@ -184,7 +184,10 @@ class Taken:
         grads, counted, n = self.exact.gradients, len(self.clipped.X), len(self.mask)
         if self.clip < inf and (text := wrongly_clipped(self.clipped, grads, self.clip, self.mask)):
             return f"the gradient {text}"
-        text = mistake(self.update, wrong, self.previous)
+        text, size = mistake(self.update, wrong, self.previous), norm(self.update.applied)
+        short = f"{size:.2g}"  # people clip by a number of few digits
+        if "right one × 0." in text and abs(size / float(short) - 1) < 2e-5:
+            return f"the gradient is clipped to the norm {short}: judge it with --clip {short}"
         if counted == n:
             return text
         applied, grad = flat(self.update.applied, wrong), flat(grads, wrong)

@@ -69,7 +69,7 @@ SCHEDULES = {
     """
     rounds = [[(i, (i + 1) % k, (i - n) % k, True) for i in range(k)] for n in range(k - 1)]
     return rounds + [[(i, (i + 1) % k, i, False) for i in range(k)]] * (k > 1)
-    """: "device 0 has the values of 0 only in chunk 0; device 1 has the values of 0 only in chunk 0",
+    """: "device 0 has the values of 0 only in chunk 0; device 1 has the values of 0 only in chunk",
     "return [[(0, 0, 10**9, True)]]": "a round has (0, 0, 1000000000, True), where a number",
     TEXTS["schedule"]["protocol"].partition("k):")[2]: "receives 7 arrays (least: 1.75)",
 }
@@ -345,6 +345,14 @@ CLIPPED: dict[str, Callable[..., Weights]] = {
 def test_another_norm_than_the_global_one_is_told(text: str) -> None:
     reader = type("Reader", (Descent,), {"changed": CLIPPED[text]})
     assert text in verdict("step", reader, clip=2.0)
+
+
+def test_a_step_that_clips_is_told_to_be_judged_with_the_flag() -> None:
+    def changed(_: Descent, grads: Weights) -> Weights:
+        return {name: grad * 0.25 / length(grads) for name, grad in grads.items()}
+
+    text = "is clipped to the norm 0.25: judge it with --clip 0.25"
+    assert text in verdict("step", type("Reader", (Descent,), {"changed": changed}))
 
 
 def test_clipping_on_each_device_or_of_each_entry_is_told() -> None:
