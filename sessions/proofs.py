@@ -62,7 +62,7 @@ def right(session: nox.Session) -> None:
         command = [python_of.framework(session, name), "-m", "planted.right", name]
         for variables in ({}, *INSTRUCTION_SETS[name]):
             env = {**compilation_cache(name), **variables}
-            some = ["--seeds=5"] if variables else ["--seeds=20", "--quick=5"]
+            some = ["--seeds=2"] if variables else ["--seeds=20", "--quick=5"]
             passed.append(passes(session, *command, *some, *session.posargs, env=env))
     passed.append(passes(session, python_of.common(session), "-m", "planted.right"))
     if not all(passed):
