@@ -52,6 +52,9 @@ class Trainer(Protocol):
     def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
 
+    def bias(self) -> Tensor:
+        """A copy of the last layer's bias (10,), which may wait on its device for the step."""
+
     def save(self) -> Weights:
         """All that the next step depends on; no tensor tells how the weights were split.
 
@@ -144,6 +147,7 @@ class State(Protocol):
     """A framework's `replicas.py`: what the wrapped net of the concise chapter holds."""
 
     def gradients(self, X: Array, y: Array, replicas: Any, examples: int, /) -> Weights: ...
+    def bias(self, replicas: Any, /) -> Tensor: ...
     def copies(self, replicas: Any, /) -> list[Weights]: ...
     def put(self, per_device: Sequence[Weights], replicas: Any, /) -> None: ...
     def activations(self, X: Array, replicas: Any, /) -> Weights: ...

@@ -122,6 +122,9 @@ class ScratchTrainer:
     def export(self) -> Weights:
         return self.chapter.export(self.replicas)
 
+    def bias(self) -> Any:
+        return self.replicas[0]["fc2.bias"] + 0
+
     save = export
     """Plain SGD keeps nothing but the weights."""
 
@@ -174,6 +177,9 @@ class ConciseTrainer:
         saved = self.save()
         dtype = saved["fc.bias"].dtype  # statistics may have another
         return {k: v if trainable(k) else v[0].astype(dtype) for k, v in saved.items()}
+
+    def bias(self) -> Any:
+        return self.chapter.state.bias(self.replicas)
 
     def save(self) -> Weights:
         return saved_state(self.chapter.state.copies(self.replicas), self.chapter.hosts)

@@ -36,6 +36,9 @@ class SplitTrainer(Trainer, Protocol):
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
         """Places each device's part of the weights and velocities."""
 
+    def bias(self) -> Array:
+        return self.export()["fc2.bias"]
+
     def save(self) -> Weights:
         velocities = {f"momentum/{name}": v for name, v in self.velocities().items()}
         return self.export() | velocities

@@ -25,7 +25,7 @@ from common.compare.runs import (
     follows_preset,
     other_settings,
 )
-from common.records.trace import minibatch_size
+from common.records.trace import last_bias, minibatch_size
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,28 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
     """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
-    check = steps_of(run, result.recomputed.get(run.name))
+    if step := left_out(run):
+        note = f"{last_bias(run.record.config.shapes())} stays as it was in step {step}"
+        return failed(note).model_copy(update={"step": step})
+    recomputed = result.recomputed.get(run.name)
+    if recomputed and recomputed.mispredicted:
+        return failed(recomputed.mispredicted)
+    check = steps_of(run, recomputed)
     if check and check.hidden and check.passed:
         suite = result.suite
         check.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
     return check
+
+
+def left_out(run: Run) -> int | None:
+    """The first step, counted from 1, in which the last bias should have moved, and has not."""
+    rows, losses = run.arrays["trace/bias"], run.arrays["losses"]
+    rates = np.array([run.learning_rate(step) for step in range(1, len(rows))])
+    size = np.abs(rows[:-1]).max(axis=1)
+    # Its gradient is hardly ever below a tenth of the loss; rounding may hide one of a hundredth.
+    shows = rates * losses / 100 > np.finfo(rows.dtype).eps * size
+    wrong = np.flatnonzero(shows & (rows[1:] == rows[:-1]).all(axis=1))
+    return int(wrong[0]) + 1 if len(wrong) else None
 
 
 def steps_of(run: Run, recomputed: Recomputed | None) -> Check | None:

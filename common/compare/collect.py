@@ -27,7 +27,7 @@ from common.records.trace import expected_arrays
 from common.terminal.values import DEVICES
 
 Answer = tuple[tuple[str, Any], ...]
-INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/labels")
+INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/images", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
 
 

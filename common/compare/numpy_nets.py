@@ -16,12 +16,16 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.distances import largest, wide
-from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
+from common.models.nets import BLOCKS, STAGES
 
 Back = Callable[[Array], Array]
 Bounds = Sequence[tuple[int, int]]
 Unit = tuple[int, tuple[int, ...]]
 """A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
+
+EPSILON: Final = 1e-5
+MOMENTUM: Final = 0.1
+"""Of batch normalization, as PyTorch has them by default; runs take theirs from elsewhere."""
 
 SUMS: Final = 0.25
 """If a gradient nearly cancels: the part of its sum of magnitudes that replaces its largest entry.

@@ -9,7 +9,7 @@ A vector (n,) has the entries of all gradients, one gradient after the other.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from multiprocessing.pool import ThreadPool
 from typing import Any, Final
 
@@ -18,13 +18,12 @@ import numpy as np
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
-from common.compare.distances import Distance, compare, distance
+from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import LIMITS, Tolerances
 from common.compare.runs import Run
-from common.data.minibatches import pixels
+from common.data.dataset import Bytes
 from common.models.weights_file import digest
-from common.parallel.shards import shard_bounds
-from common.records.trace import traced_steps
+from common.records.trace import checked_images, traced_steps
 
 AT_ONCE: Final = 4
 LARGE: Final = 10**10
@@ -38,7 +37,8 @@ class Recomputed:
     `expected` holds the logits before training and the first gradient, `gained` what that has from
     units in doubt that the run decided otherwise than float64, as `flipped` units of all steps.
     `steps` has the distances by quantity. In `hidden` steps, rounding hides how all weights moved,
-    or those of some tensor.
+    or those of some tensor. `mispredicted` tells of a test image that a run recorded another class
+    for than that of NumPy's logits.
     """
 
     expected: Weights
@@ -47,6 +47,7 @@ class Recomputed:
     steps: Mapping[str, Sequence[Distance]]
     hidden: Sequence[int]
     flipped: int
+    mispredicted: str
 
     def as_in_float64(self, run: Run) -> Run:
         arrays = {name: run.arrays[name] - values for name, values in self.gained.items()}
@@ -106,7 +107,22 @@ def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> R
         steps=steps,
         hidden=hidden,
         flipped=flipped,
+        mispredicted=wrong_prediction(run),
     )
+
+
+# What follows is not the code by which runs have their pixels and shards.
+def pixels(images: Bytes, dtype: str) -> Array:
+    """Images (n, 28, 28) of bytes as (n, 1, 28, 28) in 0..1."""
+    scaled: Array = np.divide(images.reshape(-1, 1, 28, 28), 255, dtype=dtype)
+    return scaled
+
+
+def consecutive(examples: int, shards: int) -> list[tuple[int, int]]:
+    """Where consecutive shards begin and end, the first of them longer by one if it is uneven."""
+    size, longer = examples // shards, examples % shards
+    starts = [size * i + min(i, longer) for i in range(shards + 1)]
+    return list(pairwise(starts))
 
 
 def weights_after(run: Run, step: int) -> Weights:
@@ -117,6 +133,25 @@ def weights_after(run: Run, step: int) -> Weights:
 def probe_logits(run: Run, step: int) -> Array:
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
     return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
+
+
+def wrong_prediction(run: Run) -> str:
+    """Of which test image a class was predicted that has not the largest logit; or nothing.
+
+    After the epochs at whose ends weights are kept; rounding may decide between equal logits.
+    """
+    config, places = run.record.config, checked_images(run.record.config)
+    X, limit = pixels(run.arrays["test/images"], config.dtype), run.tolerances["logits"].limit
+    for epoch, classes in enumerate(run.arrays["test/predictions"][:, places], 1):
+        if (step := config.steps_before(epoch)) in traced_steps(config):
+            logits = numpy_nets.logits(config.chapter, X, weights_after(run, step))
+            near = logits >= logits.max(axis=1, keepdims=True) - 2 * limit * largest(logits)
+            right = (near & (np.arange(10) == classes[:, None])).any(axis=1)
+            if not right.all():
+                i = int(right.argmin())
+                where = f"test image {places[i] + 1} after epoch {epoch}"
+                return f"the class of {where} is {classes[i]}, by its weights {logits[i].argmax()}"
+    return ""
 
 
 def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +171,7 @@ class RecordedStep:
         self.number = number
         self.dtype = config.dtype
         self.loss = run.record.losses[number - 1]
-        self.lr = config.learning_rate(number - 1)
+        self.lr = run.learning_rate(number)
         self.momentum = config.options.momentum
         self.before = weights_after(run, number - 1)
         self.after = weights_after(run, number)
@@ -145,7 +180,7 @@ class RecordedStep:
         self.velocity_after = part(arrays, f"trace/momentum/{number}/")
         X = pixels(arrays[f"trace/images/{number}"], config.dtype)
         y = arrays[f"trace/labels/{number}"]
-        bounds = shard_bounds(len(y), run.shards or 1)
+        bounds = consecutive(len(y), run.shards or 1)
         self.minibatch = run.record.chapter, X, y, self.before, bounds
         self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)

@@ -1,5 +1,6 @@
 """A run that is compared: its arrays, what of them is compared, and how strictly."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,23 @@ EXAMPLES: Final = {
     "synthetic": (12_800, 2_000),
 }
 """The sizes of the data sets."""
+
+KNOWN: Final = {
+    ("fashion-mnist", 4800, 2000, 16, 300): "a44dbd3813cc49bd",
+    ("fashion-mnist", 951, 1101, 100, 10): "ab59218bb541a160",
+    ("fashion-mnist", 2560, 2000, 32, 80): "4960cd0ad8214c65",
+    ("fashion-mnist", 300, 101, 7, 2): "7ca556e3a9b94a81",
+    ("fashion-mnist", 206, 35, 103, 2): "2ca6c57581872e10",
+    ("fashion-mnist", 202, 101, 101, 2): "a3f19ece899b8466",
+    ("synthetic", 4800, 2000, 16, 300): "4153ffe46db34eba",
+    ("synthetic", 951, 1101, 100, 10): "55cbe30dadd8f7a8",
+    ("synthetic", 2560, 2000, 32, 80): "8b42a011362d015b",
+    ("synthetic", 300, 101, 7, 2): "4af2343a111fe010",
+    ("synthetic", 206, 35, 103, 2): "5b64131879725725",
+    ("synthetic", 202, 101, 101, 2): "1a4b0878e823e689",
+}
+"""How `examples` begin for the suites' settings: the data set, its numbers of examples for training
+and for testing, of those in a minibatch, and of steps in the first epoch; the seed is 0."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,11 @@ class Run:
     def limits(self) -> dict[str, float]:
         return {name: tolerance.limit for name, tolerance in self.tolerances.items()}
 
+    def learning_rate(self, step: int) -> float:
+        """The rate that a step, counted from 1, should have: not by the code that gave it one."""
+        lr, steps = self.record.config.lr, len(self.record.losses)
+        return lr * (steps + 1 - step) / steps if self.record.config.lr_decay == "linear" else lr
+
     def compared(self, arrays: Mapping[str, Array]) -> Weights:
         """The arrays, with the losses of only the run's beginning."""
         return {**arrays, "losses": arrays.get("losses", np.empty(0))[: self.beginning]}
@@ -106,6 +129,10 @@ class Run:
         if (steps := [epoch.steps for epoch in epochs]) != due:
             return "epochs", f"epochs have {steps} steps, expected {due}"
         expected = expected_arrays(self.record)
+        first = config.train_examples, config.test_examples, config.batch_size, epochs[0].steps
+        known = KNOWN.get((config.dataset, *first)) if config.seed == 0 else None
+        if known and known != examples(self.record):
+            return "examples", f"images, labels or their order are not those of {config.dataset}"
         begun = part(self.arrays, "trace/weights/0/")
         if begun and digest(begun) != self.record.initial_weights_sha256:
             return "trace/weights/0", "the first step does not begin with the initial weights"
@@ -121,6 +148,12 @@ class Run:
                 told = f"epoch {epoch.epoch} has accuracy {epoch.test_accuracy:.4f}"
                 return "test/predictions", f"{told}, its predictions have {share:.4f}"
         return "", ""
+
+
+def examples(record: Record) -> str:
+    """The beginning of a digest of the data set and of the first epoch's minibatches."""
+    digests = record.data_sha256 + record.epochs[0].minibatches_sha256
+    return hashlib.sha256(digests.encode()).hexdigest()[:16]
 
 
 def final_accuracy(record: Record) -> float:

@@ -2,16 +2,17 @@
 
 By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the
 initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum;
-`trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
+`trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes. `trace/bias` has the last
+layer's bias before training and after each step (steps + 1, 10): an update that is left out shows.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from common.base.arrays import Array, Weights, part
+from common.base.arrays import Array, Weights, on_host, part
 from common.data.dataset import Bytes
 from common.models.nets import Shapes, trainable
 from common.records.record import Record
@@ -22,6 +23,9 @@ PROBE: Final = 100
 
 LAYERS_PROBE: Final = 10
 """Examples whose output of each layer a run keeps."""
+
+CHECKED: Final = 25
+"""Test images at the end of the set whose predictions are recomputed, and as many drawn ones."""
 
 WHOLE, FIRST, ENDS = 20, 3, 10
 """A run of 20 steps keeps all, a longer one the first 20 if they are `CHEAP`, else the first 3; the
@@ -65,6 +69,18 @@ def snapshots(config: Config) -> list[int]:
     return [step for step in around(traced_steps(config)) if step < last]
 
 
+def checked_images(config: Config) -> Array:
+    """The places (m,) of the test images whose predictions are recomputed, in order."""
+    n = config.test_examples
+    drawn = np.random.RandomState([config.seed, n]).permutation(n)[:CHECKED]
+    return np.union1d(drawn, np.arange(n)[-CHECKED:])
+
+
+def last_bias(names: Iterable[str]) -> str:
+    """The name of the last layer's bias, of the names of all weights in the net's order."""
+    return [name for name in names if name.endswith(".bias")][-1]
+
+
 def minibatch_size(config: Config, step: int) -> int:
     place = (step - 1) % config.steps_of_whole()
     return config.examples_in(place + 1) - config.examples_in(place)
@@ -81,6 +97,7 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
         shapes[f"weights/{name}"] = shape
         if trainable(name):
             shapes[f"gradients/{name}"] = shape
+    shapes["trace/bias"] = config.number_of_steps() + 1, 10
     for step in snapshots(config):
         shapes |= {f"trace/weights/{step}/{k}": shape for k, shape in config.shapes().items()}
         if step:
@@ -88,6 +105,7 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
             shapes |= {f"trace/momentum/{step}/{name}": shape for name, shape in momentum}
     integers = {
         "probe/images": (probe, 28, 28),
+        "test/images": (len(checked_images(config)), 28, 28),
         "test/labels": (config.test_examples,),
         "test/predictions": (len(record.epochs), config.test_examples),
     }
@@ -107,7 +125,8 @@ class Trace:
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
-        self.tensors: Weights = {}
+        self.tensors: Weights = {"trace/bias": np.array([weights[last_bias(config.shapes())]])}
+        self.biases: list[Any] = []
         self.after(0, weights, {})
 
     def before(self, step: int, images: Bytes, labels: Bytes) -> None:
@@ -118,6 +137,12 @@ class Trace:
         if step in self.snapshots:
             for kind, arrays in (("weights", weights), ("momentum", momentum)):
                 self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}
+
+    def settle(self) -> None:
+        """Reads the biases (10,) of the steps since the last call from their devices."""
+        rows = self.tensors["trace/bias"], *(on_host(bias)[None] for bias in self.biases)
+        self.tensors["trace/bias"] = np.concatenate(rows)
+        self.biases.clear()
 
     def state(self, step: int) -> Weights:
         """Parameters and velocities after a step, as a checkpoint names them; none if not kept."""

@@ -19,7 +19,7 @@ from common.base.signals import Stop
 from common.data.dataset import Dataset
 from common.data.minibatches import Batch, minibatches, numbers, pixels
 from common.records.record import Epoch, Split
-from common.records.trace import LAYERS_PROBE, PROBE, Trace
+from common.records.trace import LAYERS_PROBE, PROBE, Trace, checked_images
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.reporter import Bar, Reporter
@@ -31,7 +31,7 @@ class Outcome:
 
     The tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
     `probe/images`, with `logits/before` and `logits/after` training; `test/labels`, with
-    `test/predictions` after each epoch; the trace of `common.records.trace`; with `--layers`,
+    `test/predictions` after each epoch, and some of the `test/images`; the trace of `common.records.trace`; with `--layers`,
     `layers/before/NAME` and `layers/after/NAME`. `split` is what the first step counted.
     `seconds` of training and `minibatches`, the digest, are of the epoch under way.
     """
@@ -69,7 +69,9 @@ class Training:
         self.trainer = self.chapter.trainer(weights, self.devices, self.config.options)
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
-        tensors |= {"probe/images": images, "test/labels": self.data.test_labels}
+        checked = self.data.test_images[checked_images(self.config)]
+        tensors |= {"probe/images": images, "test/images": checked}
+        tensors["test/labels"] = self.data.test_labels
         self._add_outputs(probe, "before")
         # Also if it resumes: PyTorch's DDP sums differently in its first pass.
         first = next(self._minibatches(0))
@@ -146,6 +148,7 @@ class Training:
         content = self.outcome.minibatches + batch[0].tobytes() + y.tobytes()
         self.outcome.minibatches = hashlib.sha256(content).digest()
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
+        self.trace.biases.append(self.trainer.bias())
         bar.step(loss)
         usage = getattr(self.trainer, "usage", None)  # of strategies by hand
         if usage and self.outcome.split is None:
@@ -162,6 +165,7 @@ class Training:
         """Waits for queued steps and adds their losses. Raises RunError if one is not finite."""
         self._pause()
         losses = [float(loss) for loss in queued]
+        self.trace.settle()
         for step, loss in enumerate(losses, start=len(self.outcome.losses) + 1):
             if not math.isfinite(loss):
                 message = f"the loss of step {step} is {loss}: try a smaller --lr"

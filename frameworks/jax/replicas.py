@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import jax
 from flax import nnx
-from jax import numpy as jnp
+from jax import Array as Tensor, numpy as jnp
 
 from common.base.arrays import Array, Weights
 from frameworks.jax.concise import Replicas, forward_backward
-from frameworks.jax.hosts import processes
+from frameworks.jax.hosts import processes, whole as on_all
 from frameworks.jax.layouts import canonical, copy_of, lay_out_each, on_host, to_canonical
 from frameworks.jax.wrappers import first_net, whole
 
@@ -17,6 +17,11 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
     """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
     _, grads, _ = forward_backward(X, y, replicas, examples)
     return copy_of(whole(grads, replicas.mesh), 0)
+
+
+def bias(replicas: Replicas) -> Tensor:
+    """A copy of the last layer's bias (10,)."""
+    return on_all(replicas.params["fc"]["bias"][...] + 0)
 
 
 def copies(replicas: Replicas) -> list[Weights]:

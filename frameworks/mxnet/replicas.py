@@ -31,6 +31,11 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
     return {name: to_canonical(name, on_host(grad) / examples) for name, grad in grads.items()}
 
 
+def bias(replicas: Replicas) -> Tensor:
+    """A copy of the last layer's bias (10,)."""
+    return replicas.net.fc.bias.data(replicas.devices[0]) + 0
+
+
 def copies(replicas: Replicas) -> list[Weights]:
     """Weights and running statistics of each device of this process."""
     params = replicas.net.collect_params()

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed as dist, nn
+from torch.distributed.tensor import DTensor
 
 from common.base.arrays import Array, Weights
 from frameworks.pytorch.batch_norm import unmoved_statistics
@@ -18,6 +19,12 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
         forward_backward(X, y, replicas, examples)
     grads = {name: param.grad for name, param in replicas.net.module.named_parameters()}
     return {name: to_canonical(name, on_host(g)) for name, g in grads.items() if g is not None}
+
+
+def bias(replicas: Replicas) -> Tensor:
+    """A copy of the last layer's bias (10,)."""
+    held = replicas.net.module.get_parameter("fc.bias").detach()
+    return (held.full_tensor() if isinstance(held, DTensor) else held).clone()
 
 
 def copies(replicas: Replicas) -> list[Weights]:

@@ -22,6 +22,11 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
     return {name: to_canonical(name, on_host(grad)) for name, grad in first.items()}
 
 
+def bias(replicas: Replicas) -> tf.Tensor:
+    """A copy of the last layer's bias (10,)."""
+    return copies_of(replicas.params["fc.bias"], replicas.strategy)[0] + 0
+
+
 def copies(replicas: Replicas) -> list[Weights]:
     """Weights and running statistics of each device of this process."""
     variables = {**replicas.params, **replicas.statistics}

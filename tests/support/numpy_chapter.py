@@ -93,6 +93,9 @@ class NumpyChapter:
     def export(self) -> Weights:
         return same_everywhere(self.replicas, ONE_PROCESS)
 
+    def bias(self) -> Array:
+        return self.replicas[0]["fc2.bias" if self.name == "scratch" else "fc.bias"].copy()
+
     def save(self) -> Weights:
         return self.export()
 
