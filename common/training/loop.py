@@ -31,8 +31,9 @@ class Outcome:
 
     The tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
     `probe/images`, with `logits/before` and `logits/after` training; `test/labels`, with
-    `test/predictions` after each epoch, and some of the `test/images`; the trace of `common.records.trace`; with `--layers`,
-    `layers/before/NAME` and `layers/after/NAME`. `split` is what the first step counted.
+    `test/predictions` after each epoch, and some of the `test/images`; the trace of
+    `common.records.trace`; with `--layers`, `layers/before/NAME` and `layers/after/NAME`. `split`
+    is what the first step counted.
     `seconds` of training and `minibatches`, the digest, are of the epoch under way.
     """
 

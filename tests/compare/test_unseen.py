@@ -1,0 +1,144 @@
+"""Mistakes between the steps that are recomputed, after them, and in what all runs share."""
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, pairwise
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import agreement
+import numpy as np
+import pytest
+from agreement import judge, make
+from numpy_chapter import NumpyChapter, NumpyConcise, copied
+
+from common.base.arrays import Array, Weights
+from common.data.dataset import Bytes, Dataset
+from common.data.minibatches import Batch, minibatches, pixels
+from common.data.synthetic import synthetic
+from common.parallel.shards import shard_bounds, shard_sizes
+from common.records.trace import PROBE
+from common.settings.config import Config
+
+FRAMEWORKS = ("jax", "mxnet")
+
+
+def notes(folder: Path, backend: NumpyChapter, devices: int = 1, **settings: Any) -> set[str]:
+    """What fails if all runs are of this backend."""
+    for framework in FRAMEWORKS:
+        make(folder, framework, backend, devices, **settings)
+    return {check.why for check in judge(folder, frameworks=FRAMEWORKS).failures}
+
+
+class Skips(NumpyChapter):
+    """Leaves out the update of step 27, which is not recomputed."""
+
+    steps = 0
+
+    def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
+        self.steps += 1
+        super().sgd(device, weights, gradients, 0 if self.steps == 27 else lr)
+
+
+def test_an_update_that_is_left_out_is_seen_in_any_step(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"dtype": "float32", "steps": 32}
+    assert notes(tmp_path, Skips(), **settings) == {"fc2.bias stays as it was in step 27"}
+    assert not notes(tmp_path, NumpyChapter(), **settings)
+    # At such a rate, rounding hides most updates.
+    assert not notes(tmp_path, NumpyChapter(), **settings, lr=1e-9)
+
+
+class PredictsEarly(NumpyChapter):
+    """Predicts by the weights of the last time, and the first time by the initial ones."""
+
+    def trainer(self, weights: Mapping[str, Array], *where: Any) -> Any:
+        self.earlier = copied(weights)
+        return super().trainer(weights, *where)
+
+    def predict(self, X: Array) -> Array:
+        if len(X) <= PROBE:
+            return super().predict(X)
+        now, self.replicas = self.replicas, [self.earlier]
+        logits = super().predict(X)
+        self.replicas, self.earlier = now, copied(now[0])
+        return logits
+
+
+class PredictsNoLastPart(NumpyChapter):
+    def predict(self, X: Array) -> Array:
+        logits = super().predict(X)
+        logits[120:] = 0
+        return logits
+
+
+@pytest.mark.parametrize("bug", [PredictsEarly, PredictsNoLastPart])
+def test_predictions_that_are_not_of_the_weights_are_seen(
+    tmp_path: Path, bug: type[NumpyChapter]
+) -> None:
+    settings: dict[str, Any] = {"epochs": 2, "steps": None, "test_examples": 130, "lr": 0.5}
+    assert not notes(tmp_path, NumpyChapter(), **settings)
+    (note,) = notes(tmp_path, bug(), **settings)
+    assert note.startswith("the class of test image ")
+
+
+def by_256(images: Bytes, dtype: str) -> Array:
+    scaled: Array = images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(256)
+    return scaled
+
+
+def last_longer(examples: int, shards: int) -> list[tuple[int, int]]:
+    return list(pairwise(accumulate(shard_sizes(examples, shards)[::-1], initial=0)))
+
+
+def late(self: Config, step: int) -> float:
+    return self.lr * (1 - max(step - 1, 0) / self.number_of_steps())
+
+
+PER_DEVICE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_norm": "per-device"}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "chapter", "settings"),
+    [
+        (pixels, by_256, NumpyChapter(), {}),
+        (Config.learning_rate, late, NumpyChapter(), {"lr_decay": "linear"}),
+        (shard_bounds, last_longer, NumpyConcise(), {**PER_DEVICE, "batch_size": 5, "steps": 2}),
+    ],
+)
+def test_a_mistake_that_all_runs_share_is_seen(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    right: FunctionType,
+    wrong: FunctionType,
+    chapter: NumpyChapter,
+    settings: dict[str, Any],
+) -> None:
+    said = notes(tmp_path, chapter, 2, **settings)
+    monkeypatch.setattr(right, "__code__", wrong.__code__)  # wherever it is imported
+    assert notes(tmp_path, chapter, 2, **settings) > said
+
+
+def zero_for_nine(labels: Bytes) -> Bytes:
+    return np.where(labels == 9, 0, labels).astype(np.uint8)
+
+
+def in_minibatches(*data: Any, **how: Any) -> Iterator[Batch]:
+    for X, y in minibatches(*data, **how):
+        yield X, zero_for_nine(y)
+
+
+@pytest.mark.parametrize("planted", [None, "data", "minibatches"])
+def test_other_examples_than_the_data_sets_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str | None
+) -> None:
+    images, labels, *test = synthetic(first=(202, 101))
+    if planted == "minibatches":
+        monkeypatch.setattr("common.training.loop.minibatches", in_minibatches)
+    if planted == "data":
+        labels = zero_for_nine(labels)
+    monkeypatch.setattr(agreement, "DATA", Dataset("synthetic", images, labels, *test))
+    sizes = {"train_examples": 202, "test_examples": 101, "batch_size": 101, "steps": 2}
+    said = notes(tmp_path, NumpyChapter(), **sizes)
+    assert said == (
+        {"images, labels or their order are not those of synthetic"} if planted else set()
+    )
