@@ -1,6 +1,7 @@
 """Functions of the harness for the concise chapter's replicas in JAX."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from flax import nnx
@@ -21,7 +22,8 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
 
 def bias(replicas: Replicas) -> Tensor:
     """A copy of the last layer's bias (10,)."""
-    return on_all(replicas.params["fc"]["bias"][...] + 0)
+    dense: Any = replicas.params["fc"]
+    return on_all(dense["bias"][...] + 0)
 
 
 def copies(replicas: Replicas) -> list[Weights]:
