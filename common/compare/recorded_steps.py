@@ -145,7 +145,8 @@ def wrong_prediction(run: Run) -> str:
     for epoch, classes in enumerate(run.arrays["test/predictions"][:, places], 1):
         if (step := config.steps_before(epoch)) in traced_steps(config):
             logits = numpy_nets.logits(config.chapter, X, weights_after(run, step))
-            near = logits >= logits.max(axis=1, keepdims=True) - 2 * limit * largest(logits)
+            with np.errstate(invalid="ignore"):
+                near = logits >= logits.max(axis=1, keepdims=True) - 2 * limit * largest(logits)
             right = (near & (np.arange(10) == classes[:, None])).any(axis=1)
             if not right.all():
                 i = int(right.argmin())

@@ -44,21 +44,21 @@ EXAMPLES: Final = {
 """The sizes of the data sets."""
 
 KNOWN: Final = {
-    ("fashion-mnist", 4800, 2000, 16, 300): "a44dbd3813cc49bd",
-    ("fashion-mnist", 951, 1101, 100, 10): "ab59218bb541a160",
-    ("fashion-mnist", 2560, 2000, 32, 80): "4960cd0ad8214c65",
-    ("fashion-mnist", 300, 101, 7, 2): "7ca556e3a9b94a81",
-    ("fashion-mnist", 206, 35, 103, 2): "2ca6c57581872e10",
-    ("fashion-mnist", 202, 101, 101, 2): "a3f19ece899b8466",
-    ("synthetic", 4800, 2000, 16, 300): "4153ffe46db34eba",
-    ("synthetic", 951, 1101, 100, 10): "55cbe30dadd8f7a8",
-    ("synthetic", 2560, 2000, 32, 80): "8b42a011362d015b",
-    ("synthetic", 300, 101, 7, 2): "4af2343a111fe010",
-    ("synthetic", 206, 35, 103, 2): "5b64131879725725",
-    ("synthetic", 202, 101, 101, 2): "1a4b0878e823e689",
+    ("fashion-mnist", 4800, 2000, 16, 300): "ec77d006d3181f33",
+    ("fashion-mnist", 951, 1101, 100, 10): "b9adbd8ad66c0bea",
+    ("fashion-mnist", 2560, 2000, 32, 80): "f44bdf7ad536ca2e",
+    ("fashion-mnist", 300, 101, 7, 2): "ab0a6dc21861039c",
+    ("fashion-mnist", 206, 35, 103, 2): "3aa096a3adaa4882",
+    ("fashion-mnist", 202, 101, 101, 2): "13cf82e7bc6336ea",
+    ("synthetic", 4800, 2000, 16, 300): "a435c3aeaf36fbb5",
+    ("synthetic", 951, 1101, 100, 10): "0c99666be7a4d041",
+    ("synthetic", 2560, 2000, 32, 80): "3d845859542fac3d",
+    ("synthetic", 300, 101, 7, 2): "a8bee48a5ab82846",
+    ("synthetic", 206, 35, 103, 2): "892def7944eb8df2",
+    ("synthetic", 202, 101, 101, 2): "cb3f0bcc42d1cb40",
 }
 """How `examples` begin for the suites' settings: the data set, its numbers of examples for training
-and for testing, of those in a minibatch, and of steps in the first epoch; the seed is 0."""
+and for testing, of those in a minibatch, and of steps in the first epoch; the seed is 8."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Run:
             return "epochs", f"epochs have {steps} steps, expected {due}"
         expected = expected_arrays(self.record)
         first = config.train_examples, config.test_examples, config.batch_size, epochs[0].steps
-        known = KNOWN.get((config.dataset, *first)) if config.seed == 0 else None
+        known = KNOWN.get((config.dataset, *first)) if config.seed == 8 else None
         if known and known != examples(self.record):
             return "examples", f"images, labels or their order are not those of {config.dataset}"
         begun = part(self.arrays, "trace/weights/0/")

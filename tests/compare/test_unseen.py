@@ -140,7 +140,7 @@ def test_other_examples_than_the_data_sets_are_seen(
     if planted == "data":
         labels = zero_for_nine(labels)
     monkeypatch.setattr(agreement, "DATA", Dataset("synthetic", images, labels, *test))
-    sizes = {"train_examples": 202, "test_examples": 101, "batch_size": 101, "steps": 2}
+    sizes = {"train_examples": 202, "test_examples": 101, "batch_size": 101, "steps": 2, "seed": 8}
     said = notes(tmp_path, NumpyChapter(), **sizes)
     assert said == (
         {"images, labels or their order are not those of synthetic"} if planted else set()
