@@ -12,12 +12,16 @@ import pytest
 from agreement import judge, make
 from numpy_chapter import NumpyChapter, NumpyConcise, copied
 
+from common.backends.frameworks import FRAMEWORKS as ALL
 from common.base.arrays import Array, Weights
+from common.chapters.chapters import SUITES
+from common.compare.runs import EXAMPLES, KNOWN
 from common.data.dataset import Bytes, Dataset
 from common.data.minibatches import Batch, minibatches, pixels
 from common.data.synthetic import synthetic
 from common.parallel.shards import shard_bounds, shard_sizes
 from common.records import trace
+from common.settings.arguments import all_settings
 from common.settings.config import Config
 
 FRAMEWORKS = ("jax", "mxnet")
@@ -145,3 +149,15 @@ def test_other_examples_than_the_data_sets_are_seen(
     assert said == (
         {"images, labels or their order are not those of synthetic"} if planted else set()
     )
+
+
+@pytest.mark.parametrize("dataset", EXAMPLES)
+def test_the_examples_of_every_suite_of_plain_nox_are_known(dataset: str) -> None:
+    for suite in (suite for suite in SUITES if suite.devices):
+        framework = next(name for name in ALL if name not in suite.lacking)
+        settings = all_settings(framework, suite.chapter, suite.settings)
+        where = suite.devices[-1], "cpu", dataset, EXAMPLES[dataset]
+        config = Config.of(settings, *where)
+        sizes = config.train_examples, config.test_examples, config.batch_size
+        assert (dataset, *sizes, config.steps_before(1)) in KNOWN
+        assert config.seed == 8
