@@ -49,7 +49,7 @@ class Pass:
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
     is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
     the number of terms.
-    `statistics` are the running statistics after this minibatch, as the first shard sees it.
+    `seen` has the mean and the variance of each shard, by the names of running statistics.
     Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
     """
 
@@ -59,7 +59,7 @@ class Pass:
         self.gradients: Weights = {}
         self.added: dict[str, float] = {}
         self.terms: dict[str, int] = {}
-        self.statistics: Weights = {}
+        self.seen: dict[str, list[Array]] = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
 
@@ -121,8 +121,7 @@ class Pass:
             deviations.append(np.sqrt(new["var"] + EPSILON)[:, None, None])
             normal[a:b] = (X[a:b] - new["mean"][:, None, None]) / deviations[-1]
             for key, value in new.items():
-                average = (1 - MOMENTUM) * old[key] + MOMENTUM * value
-                self.statistics.setdefault(f"{name}.running_{key}", average)
+                self.seen.setdefault(f"{name}.running_{key}", []).append(value)
 
         def backward(d: Array) -> Array:
             for kind, terms in (("weight", d * normal), ("bias", d)):
@@ -265,7 +264,8 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 class Step:
     """The mean loss, its gradient, running statistics, and what their rounding is relative to.
 
-    A gradient is a sum over the minibatch, in a convolution or a norm of as many `terms`.
+    A gradient is a sum over the minibatch, in a convolution or a norm of as many `terms`. The
+    `statistics` are the first shard's, which moved towards the first of those `seen`.
     """
 
     loss: float
@@ -274,6 +274,7 @@ class Step:
     statistics: Weights
     scales: dict[str, float]
     terms: dict[str, int] = field(default_factory=dict)
+    seen: Mapping[str, Sequence[Array]] = field(default_factory=dict)
 
 
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
@@ -290,7 +291,13 @@ def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards:
     net.backward(d)
     loss_scale = max(loss, largest(output))
     scales = {k: net.added.get(k) or largest(grad) or 1.0 for k, grad in net.gradients.items()}
-    return Step(loss, loss_scale, net.gradients, net.statistics, scales, net.terms)
+    statistics = {name: moved(net.weights[name], seen[0]) for name, seen in net.seen.items()}
+    return Step(loss, loss_scale, net.gradients, statistics, scales, net.terms, net.seen)
+
+
+def moved(running: Array, seen: Array) -> Array:
+    """Running statistics after a minibatch."""
+    return (1 - MOMENTUM) * running + MOMENTUM * seen
 
 
 def doubled(weights: Mapping[str, Array]) -> Weights:

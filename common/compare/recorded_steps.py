@@ -179,6 +179,17 @@ class RecordedStep:
         # Empty before the first step and after the last one.
         self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
         self.velocity_after = part(arrays, f"trace/momentum/{number}/")
+        self.own_before, self.own_after = (
+            part(arrays, f"trace/statistics/{step}/") for step in (number - 1, number)
+        )
+        if number == 1:
+            starts = ((x, self.before[x], len(rows)) for x, rows in self.own_after.items())
+            self.own_before = {name: np.stack([start] * k) for name, start, k in starts}
+        elif (number - 1) % config.steps_of_whole() == 0:  # an evaluation may share the first's
+            self.own_before = {}
+        if config.settings().get("wrapper") == "dp":  # which has the first device's only
+            self.own_before = {}
+        self.shards = run.shards
         X = pixels(arrays[f"trace/images/{number}"], config.dtype)
         y = arrays[f"trace/labels/{number}"]
         bounds = consecutive(len(y), run.shards or 1)
@@ -227,9 +238,23 @@ class RecordedStep:
             off = (shown - self.exact) / self.scale - gained
             distances["velocity"] = self.distances(beyond(off, 0.0))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
-            distances["statistics"] = compare(statistics, self.right.statistics, "")
+            own, due = self.statistics_of_others()
+            distances["statistics"] = compare(statistics | own, self.right.statistics | due, "")
         lost = any(values.min() > 1 for values in self.by_name(hidden).values())
         return distances, flipped, lost or "update" not in distances
+
+    def statistics_of_others(self) -> tuple[Weights, Weights]:
+        """Running statistics of devices after the first, and what is due, as far as it is known."""
+        ours, due = Weights(), Weights()
+        for name, rows in self.own_after.items():
+            seen, starts = self.right.seen[name], self.own_before.get(name, rows[:0])
+            # A run may have been resumed on fewer devices, or more.
+            for device in range(1, len(rows) if len(rows) == len(starts) else 0):
+                shard, where = device if self.shards else 0, f"{name} on device {device}"
+                ours[where], due[where] = rows[device], starts[device]
+                if shard < len(seen):  # it has examples
+                    due[where] = numpy_nets.moved(starts[device].astype(float), seen[shard])
+        return ours, due
 
     def distances(self, left: Array) -> list[Distance]:
         arrays = self.by_name(left)

@@ -67,7 +67,8 @@ def step_hint(
         text = mistake(update, names, update_of(run, number - 1) if kept else None, later)
     if off["loss"] and not text:
         text = loss_hint(update, step, CLOSE * run.limits["loss"])
-    if (names := list(off.get("statistics", ()))) and not text:
+    wrong = [name for name in off.get("statistics", ()) if name in step.before]  # the first's
+    if (names := wrong) and not text:
         text = statistics_hint(update, step, names)
     return text
 

@@ -2,6 +2,7 @@
 
 By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the
 initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum;
+`trace/statistics/T/NAME`, the running statistics then of each of several devices;
 `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes. `trace/bias` has the last
 layer's bias before training and after each step (steps + 1, 10): an update that is left out shows.
 """
@@ -81,6 +82,11 @@ def last_bias(names: Iterable[str]) -> str:
     return [name for name in names if name.endswith(".bias")][-1]
 
 
+def statistics(config: Config) -> Shapes:
+    """Names and shapes of a device's running statistics."""
+    return {name: shape for name, shape in config.shapes().items() if not trainable(name)}
+
+
 def minibatch_size(config: Config, step: int) -> int:
     place = (step - 1) % config.steps_of_whole()
     return config.examples_in(place + 1) - config.examples_in(place)
@@ -103,6 +109,13 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
         if step:
             momentum = config.velocities().items()
             shapes |= {f"trace/momentum/{step}/{name}": shape for name, shape in momentum}
+    for step in around(traced_steps(config))[1:]:
+        # Earlier steps of a resumed run may have been on fewer devices, or more.
+        before = (resumed.devices for resumed in record.resumed if step <= resumed.step)
+        devices = next(before, config.devices)
+        if devices > 1:
+            own = statistics(config).items()
+            shapes |= {f"trace/statistics/{step}/{k}": (devices, *shape) for k, shape in own}
     integers = {
         "probe/images": (probe, 28, 28),
         "test/images": (len(checked_images(config)), 28, 28),
@@ -125,6 +138,8 @@ class Trace:
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
+        self.around, self.dtype = set(around(traced_steps(config))), config.dtype
+        self.asks = config.velocities() or (statistics(config) if config.devices > 1 else {})
         self.tensors: Weights = {"trace/bias": np.array([weights[last_bias(config.shapes())]])}
         self.biases: list[Any] = []
         self.after(0, weights, {})
@@ -133,10 +148,12 @@ class Trace:
         if step in self.steps:
             self.tensors |= {f"trace/images/{step}": images, f"trace/labels/{step}": labels}
 
-    def after(self, step: int, weights: Mapping[str, Array], momentum: Mapping[str, Array]) -> None:
-        if step in self.snapshots:
-            for kind, arrays in (("weights", weights), ("momentum", momentum)):
-                self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}
+    def after(self, step: int, weights: Mapping[str, Array], saved: Mapping[str, Array]) -> None:
+        # Statistics may have another dtype than weights.
+        own = {k: v.astype(self.dtype) for k, v in saved.items() if not trainable(k)}
+        kept = {"weights": weights, "momentum": part(saved, "momentum/")}
+        for kind, arrays in {**(kept if step in self.snapshots else {}), "statistics": own}.items():
+            self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}
 
     def settle(self) -> None:
         """Reads the biases (10,) of the steps since the last call from their devices."""

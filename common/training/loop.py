@@ -155,10 +155,10 @@ class Training:
         if usage and self.outcome.split is None:
             counted, events = usage(len(y))
             self.outcome.split = Split(counted=counted, events=events)
-        if step in self.trace.snapshots:
+        if step in self.trace.around:
             self._pause()
-            saved = self.trainer.save() if self.config.velocities() else {}
-            self.trace.after(step, self._export(step), part(saved, "momentum/"))
+            weights = self._export(step)
+            self.trace.after(step, weights, self.trainer.save() if self.trace.asks else {})
             self._start()
         return loss
 

@@ -15,8 +15,8 @@ from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import ResNet18, Step
-from common.models.nets import EPSILON, MOMENTUM, trainable
-from common.parallel.replicas import same_everywhere, saved_of
+from common.models.nets import EPSILON, MOMENTUM
+from common.parallel.replicas import same_everywhere, saved_of, saved_state
 from common.parallel.shards import shard_bounds
 
 PLACE: Final = "frameworks.pytorch.chapters"
@@ -76,9 +76,12 @@ class NumpyChapter:
     def train_batch(self, X: Array, y: Array, lr: float) -> float:
         step = self.step(X, y)
         for device, weights in enumerate(self.replicas):
-            weights.update(step.statistics)
+            weights.update(self.statistics(device, step))
             self.sgd(device, weights, step.gradients, lr)
         return step.loss
+
+    def statistics(self, device: int, step: Step) -> Weights:
+        return {}
 
     def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
         for name, gradient in gradients.items():
@@ -108,12 +111,9 @@ class NumpyChapter:
 
 
 class NumpyConcise(NumpyChapter):
-    """One net stands for all replicas; shards are normalized as the options say."""
+    """The first net stands for all replicas; shards are normalized as the options say."""
 
     name = "concise"
-
-    def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
-        return [copied(weights)]
 
     def step(self, X: Array, y: Array) -> Step:
         per_device = self.options.batch_norm == "per-device"
@@ -122,14 +122,27 @@ class NumpyConcise(NumpyChapter):
         gradients, statistics = (rounded(v, X) for v in (step.gradients, step.statistics))
         return replace(step, gradients=gradients, statistics=statistics)
 
+    def statistics(self, device: int, step: Step) -> Weights:
+        """The running statistics of a device after a step."""
+        if device == 0 or self.options.batch_norm == "sync":
+            return step.statistics
+        old = self.replicas[device]
+        shards = {name: seen[device] for name, seen in step.seen.items() if device < len(seen)}
+        new = {name: numpy_nets.moved(old[name], seen) for name, seen in shards.items()}
+        return {name: values.astype(old[name].dtype) for name, values in new.items()}
+
     def activations(self, X: Array) -> Weights:
         return rounded(layers(X, self.replicas[0]), X)
 
+    def export(self) -> Weights:
+        return self.replicas[0]
+
     def save(self) -> Weights:
-        return {k: v if trainable(k) else v[None] for k, v in self.replicas[0].items()}
+        return saved_state(self.replicas, ONE_PROCESS)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        super().restore(saved_of(saved, 0))
+        for device, replica in enumerate(self.replicas):
+            replica.update(copied(saved_of(saved, device)))
 
 
 def copied(arrays: Mapping[str, Array]) -> Weights:
@@ -233,6 +246,13 @@ class WrongMomentum(NumpyConcise):
         old = {name: self.replicas[0][name] for name in right.statistics}
         wrong = {k: old[k] + ratio * (v - old[k]) for k, v in right.statistics.items()}
         return replace(right, statistics=wrong)
+
+
+class UnmovedStatistics(NumpyConcise):
+    """Moves the running statistics of the first device only."""
+
+    def statistics(self, device: int, step: Step) -> Weights:
+        return super().statistics(device, step) if device == 0 else {}
 
 
 class LocalStatistics(NumpyConcise):
