@@ -7,16 +7,16 @@ import numpy as np
 
 from planted.bug import Right, bug
 
-FULLY: Final = {"strategies float64-native-zero3": (3,)}
+FULLY: Final = {"strategies float64-native-zero3-mesh": (4,)}
 TENSOR: Final = {"strategies float64-native-tensor": (3,)}
-DATA: Final = {"strategies float64-native-data": (3,)}
+DATA: Final = {"strategies float64-native-data": (2,)}
 EITHER: Final = {"strategies float64-native-pipeline": (3,), **DATA}
 PYTORCH, JAX = "frameworks.pytorch.native", "frameworks.jax.native.training"
 
 
 @bug("pytorch/pytorch#162338", FULLY, PYTORCH + ".zero:Zero2.wrap", "pytorch")
 def fsdp_sums(right: Right, self: Any, net: Any) -> Any:
-    """Get a sum where FSDP's mean is due. Right: × 3, the number of devices or microbatches."""
+    """Get a sum where FSDP's mean is due. Right: × 4, the number of devices."""
     wrapped = right(self, net)
     for layer in (*net.children(), net):
         layer.set_gradient_divide_factor(1.0)

@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final
 
-from common.models.nets import LENET
+from common.models.nets import lenet_shapes
 from planted.bug import Right, bug
 from planted.tensors import rolled, scaled, without
 
@@ -12,9 +12,9 @@ HAND: Final = "frameworks.strategies"
 DATA: Final = {"strategies float64-data": (2,)}
 PIPELINE: Final = {"strategies float64-pipeline": (3,)}
 TENSOR: Final = {"strategies float64-tensor": (3,)}
-ZERO1: Final = {"strategies float64-zero1": (3,)}
 ZERO3: Final = {"strategies float64-zero3": (3,)}
-RESUMED: Final = {**ZERO3, "strategies float64-resumed": (3,)}
+RESUMED: Final = {**PIPELINE, "strategies float64-resumed": (3,)}
+SHAPES: Final = lenet_shapes(1)
 MICROBATCHES: Final = 3
 """Of each of these suites; their sizes differ."""
 
@@ -84,10 +84,10 @@ def stages_disagree(right: Right, ops: Any, tensors: Any, kind: str, group: Any)
     return [scaled(slices, 1 / right.devices) for slices in right(ops, tensors, kind, group)]
 
 
-@bug("NVIDIA/Megatron-LM#5077", ZERO1, OPS + ":sgd_step")
+@bug("NVIDIA/Megatron-LM#5077", ZERO3, OPS + ":sgd_step")
 def momentum_at_a_wrong_offset(right: Right, params: Any, velocities: Any, *rest: Any) -> Any:
     """Slice momentum at a wrong offset where sizes are uneven."""
-    uneven = [k for k in velocities if math.prod(LENET[k]) % right.devices]
+    uneven = [k for k in velocities if math.prod(SHAPES[k]) % right.devices]
     return right(params, velocities | {k: rolled(right, velocities[k]) for k in uneven}, *rest)
 
 

@@ -1,6 +1,6 @@
 """Strategies as the harness runs them: recorded and resumed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,8 +9,9 @@ import numpy as np
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.interface import Launch, MakeDevices, Trainer
 from common.base.arrays import Array, Weights, part
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError
 from common.chapters.strategies import StrategiesOptions
+from common.parallel.plans import Plan
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,19 @@ class SplitTrainer(Trainer, Protocol):
     def restore(self, saved: Mapping[str, Array]) -> None:
         weights = {name: v for name, v in saved.items() if "/" not in name}
         self.put(weights, part(saved, "momentum/") or zeros(weights))
+
+
+def require_parts(plan: Plan, kept: Iterable[int]) -> None:
+    """Raises RunError if a device keeps more weights than planned, but for uneven or padded parts.
+
+    Other strategies would have the right numbers, too.
+    """
+    whole = sum(map(plan.size, plan.layers))
+    most = max(sum(plan.sizes_of(plan.weights, i).values()) for i in range(plan.devices))
+    for number in kept:
+        if number > most + whole // 16:
+            what = f"a device keeps {number:,} of {whole:,} weights"
+            raise RunError(f"{what}, by the plan of {plan.strategy} {most:,}")
 
 
 def zeros(tensors: Mapping[str, Array]) -> Weights:

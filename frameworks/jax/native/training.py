@@ -10,7 +10,7 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import SplitTrainer, zeros
+from common.chapters.splitting import SplitTrainer, require_parts, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
 from frameworks.jax.native.net import Params
@@ -77,6 +77,8 @@ class Training(SplitTrainer):
         loss: Tensor
         step = *self.replicas, self._batch(X, y), lr, self.momentum
         self.params, self.momenta, loss = self._step(*step)
+        local = zip(*(tensor.addressable_shards for tensor in self.params.values()), strict=True)
+        require_parts(self.plan, (sum(part.data.size for part in parts) for parts in local))
         return loss
 
     def gradients(self, X: Array, y: Array) -> Weights:

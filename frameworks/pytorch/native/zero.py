@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, distributed as dist, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
 
 from common.base.arrays import Array, Weights
+from common.chapters.splitting import require_parts
 from common.parallel.replicas import joined
 from common.parallel.shards import shard_bounds
 from frameworks.pytorch import hosts
@@ -45,6 +47,8 @@ class Replicated(Training):
             # DDP sums the processes' gradients once; FSDP adds those of each microbatch.
             with self.accumulating() if left else nullcontext():
                 logits = self.wrapped(X_shard[start:stop])
+                params = (on_this_process(param) for param in self.net.parameters())
+                require_parts(self.plan, [sum(param.numel() for param in params)])
                 loss = cross_entropy(logits, y_shard[start:stop], len(X))
                 # DDP and FSDP divide the sum of all gradients by the number of processes.
                 (loss * dist.get_world_size()).backward()
@@ -57,6 +61,11 @@ class Replicated(Training):
         """The logits (n, 10) of a batch; each process computes its shard."""
         here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
         return joined(on_host(self.net(*on_device([X[here]], self.device))), hosts)
+
+
+def on_this_process(param: Tensor) -> Tensor:
+    """A shard, or all of a parameter that is gathered."""
+    return param.to_local() if isinstance(param, DTensor) else param
 
 
 class Zero1(Replicated):

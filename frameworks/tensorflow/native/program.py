@@ -1,6 +1,7 @@
 """One program for all devices: DTensor finds the collectives that layouts ask for."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -8,7 +9,7 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import SplitTrainer, zeros
+from common.chapters.splitting import SplitTrainer, require_parts, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
 from frameworks.strategies.layouts import LAYOUTS, PART, REPLICA, Padding, padded
@@ -47,6 +48,8 @@ class OneProgram(SplitTrainer):
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
         loss, grads = self.loss_and_grads(X, y)
         self.update(grads, lr, self.options.momentum)
+        local = zip(*map(dtensor.unpack, self.params.values()), strict=True)
+        require_parts(self.plan, (sum(prod(part.shape) for part in parts) for parts in local))
         return dtensor.unpack(loss)[0]
 
     def gradients(self, X: Array, y: Array) -> Weights:
