@@ -66,6 +66,7 @@ def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> No
         (chapters.WrongFlattenOrder, 1, {"forward", "gradient", "trajectory", "weights"}),
         (chapters.WrongMomentum, 1, {"weights", "outcome", "steps"}),
         (chapters.LocalStatistics, 2, {"gradient", "trajectory", "weights", "devices"}),
+        (chapters.UnmovedStatistics, 2, {"steps"}),
     ],
 )
 def test_a_planted_bug_is_caught_and_its_framework_named(
