@@ -150,14 +150,14 @@ def keeping_all(
     framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
 ) -> Weights:
     """Asserts that ZeRO-3 says so if it keeps whole weights."""
+    weights = start("float64", options.shapes())
     if framework == "pytorch":
         wrong: Any = patch("frameworks.pytorch.native.zero.Zero3.reshard", False)
     else:
         whole = {**LAYOUTS, "zero3": replace(LAYOUTS["zero3"], weights="whole")}
         wrong = patch(f"frameworks.{framework}.native.program.LAYOUTS", whole)
     with wrong, pytest.raises(RunError, match="keeps 129,068 of 129,068 weights, by the plan"):
-        trainer = chapter.trainer(start("float64", options.shapes()), devices, options)
-        trainer.train_batch(*batches(1, 11, "float64")[0], 0.1)
+        chapter.trainer(weights, devices, options).train_batch(*STEPS[0], 0.1)
     return {"asserted": np.ones(1)}
 
 
