@@ -98,10 +98,11 @@ class SuiteResult:
         return self.others(run)
 
     def repeated(self, run: Run) -> Run | None:
-        """The run that a run over hosts, on GPUs or after a resumption repeats."""
+        """The run that a run over hosts, on GPUs or after a resumption repeats, if it is whole."""
         who = run.record.framework, run.devices
         others = self.related.get(self.suite.repeats, ())
-        return next((x for x in others if (x.record.framework, x.devices) == who), None)
+        same = [other for other in others if (other.record.framework, other.devices) == who]
+        return next((other for other in same if not other.wrong_array[0]), None)
 
     def as_in_float64(self, run: Run) -> Run:
         """The run with the first gradient that it has where rounding decides no ReLU unit."""

@@ -14,7 +14,7 @@ from common.compare.limits import LIMITS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import NUMERICAL, Run
 from common.models.weights_file import INDEX, bfloat16_note, load_arrays
-from common.pairs.arrays import PairVerdict, compare_arrays
+from common.pairs.arrays import PairVerdict, compare_arrays, joined
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
@@ -48,7 +48,8 @@ def read_run(path: Path) -> Run:
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
     """The verdict on two runs of one setting, by the checks of a suite.
 
-    Raises RequestError if one has resumed from the other, or both from one.
+    Raises RequestError if one has resumed from the other, or both from one, and RunError if steps
+    are to be recomputed, but arrays are not those that this code keeps.
     """
     if shared := shared_steps(ours.record, expected.record):
         what = f"not comparable: one run has trained steps 1 to {shared:,} of both"
@@ -58,12 +59,15 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         return PairVerdict([], notes, differences)
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
-    arrays = ours.arrays, expected.arrays
+    rounded = tolerance is None and coarser.record.config.dtype == "float32"
+    steps = [recompute(whole(run)) if rounded else None for run in (ours, expected)]
+    both = zip((ours, expected), steps, strict=True)
+    arrays = [(found.as_in_float64(run) if found else run).arrays for run, found in both]
     limits = dict.fromkeys(NUMERICAL, tolerance)
     if tolerance is None:
         limits |= {name: coarser.limits.get(name) for name in NUMERICAL}
-        arrays = coarser.compared(ours.arrays), coarser.compared(expected.arrays)
-    checks = between(*arrays, limits, {})
+        arrays = [coarser.compared(each) for each in arrays]
+    checks = between(arrays[0], arrays[1], limits, steps[1].scales if steps[1] else {})
     for check in checks:
         if not check.passed and check.distance is not None and check.check == "trajectory":
             losses = [both["losses"] for both in arrays]
@@ -71,15 +75,24 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
             check.note = f"first at step {step}"
         elif len(check.diverged) > 1:
             check.note = f"{len(check.diverged)} arrays diverge, first {check.diverged[0]}"
-    if tolerance is None and coarser.record.config.dtype == "float32":
-        each = [steps_of(run, recompute(run)) for run in (ours, expected)]
-        checks += [check.model_copy(update={"check": "steps"}) for check in each if check]
+    for which, run, found in zip(("first", "second"), (ours, expected), steps, strict=True):
+        if check := steps_of(run, found):
+            note = joined(f"of the {which}", check.note)
+            checks.append(check.model_copy(update={"check": "steps", "note": note}))
     if tolerance is None and coarser.long:
         curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
         # Two right runs could be two limits apart.
         limit = 2 * LIMITS[coarser.record.chapter].curve.limit
         checks.append(farthest("curve", compare(curve, right, ""), limit))
     return PairVerdict(checks, notes)
+
+
+def whole(run: Run) -> Run:
+    """A run with all arrays that this code keeps. Raises RunError if it has others."""
+    array, note = run.wrong_array
+    if array:
+        raise RunError(f"{run.name} cannot be compared: {note}; run it again")
+    return run
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:

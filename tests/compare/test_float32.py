@@ -20,7 +20,7 @@ from common.data.minibatches import pixels
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
 from common.pairs.runs import read_run
-from common.records.store import read_record, read_tensors
+from common.records.store import read_record, read_tensors, write_record
 from common.report.text import rows
 
 OTHERS = ("pytorch", "tensorflow", "mxnet")
@@ -66,6 +66,12 @@ def test_a_gpu_may_decide_on_a_unit_otherwise_than_a_cpu(
     verdict = judge(tmp_path, frameworks=("jax", "pytorch"))
     assert verdict.passed
     assert "gpus" in {check.check for check in verdict.checks}
+    path = tmp_path / "own/jax-concise-1dev.json"
+    tensors = read_tensors(path, read_record(path))
+    del tensors["trace/weights/1/fc.bias"]
+    write_record(path, read_record(path), tensors)
+    verdict = judge(tmp_path, frameworks=("jax", "pytorch"))
+    assert failed(verdict) == {("shapes", "jax", 1), ("gpus", "jax", 1)}
 
 
 @dataclass

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import edit, make, rewrite
+from agreement import ROUNDED, edit, make, rewrite
 
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError
+from common.compare import numpy_nets
 from common.compare.findings import Check
 from common.compare.runs import NUMERICAL, Run
 from common.models.nets import LENET
 from common.pairs.arrays import PairVerdict
 from common.pairs.runs import compare_runs, read_run
+from common.records.store import read_record, read_tensors, write_record
 
 
 def compared(ours: Path, theirs: Path, tolerance: float | None = None) -> PairVerdict:
@@ -116,3 +118,35 @@ def test_of_a_long_run_the_beginning_and_the_curve_are_compared(two: Path) -> No
     assert [pair.note for pair in failed(compared(first, second))] == ["first at step 20"]
     rewrite(first, {"weights/fc2.bias": np.full(10, np.nan)})
     assert "weights/fc2.bias" in [pair.array for pair in failed(compared(first, second))]
+
+
+def test_two_float32_runs_are_right_with_a_flip_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy_nets, "DOUBT", 300)
+    first = make(tmp_path, "jax", chapters.Flips(), 1, **ROUNDED)
+    second = make(tmp_path, "mxnet", chapters.NumpyConcise(), 1, **ROUNDED)
+    verdict = compared(first, second)
+    assert verdict.passed
+    assert [check.note for check in verdict.checks if check.check == "steps"] == [
+        "of the first",
+        "of the second",
+    ]
+    biases = read_tensors(second, read_record(second))["trace/weights/1/fc.bias"]
+    rewrite(second, {"trace/weights/1/fc.bias": biases + np.float32(0.01)})
+    (check,) = failed(compared(first, second))
+    assert (check.check, check.note) == ("steps", "of the second")
+
+
+def test_steps_that_other_code_has_kept_are_an_error(tmp_path: Path) -> None:
+    paths = [
+        make(tmp_path, name, chapters.NumpyChapter(), 1, dtype="float32")
+        for name in ("jax", "mxnet")
+    ]
+    tensors = read_tensors(paths[1], read_record(paths[1]))
+    del tensors["trace/images/3"]
+    write_record(paths[1], read_record(paths[1]), tensors)
+    line = "mxnet-scratch-1dev cannot be compared: trace/images/3 is missing, expected uint8"
+    with pytest.raises(RunError, match=line):
+        compared(*paths)
+    assert compared(*paths, 1e-3).passed
