@@ -250,6 +250,19 @@ def curve(run: Run, result: SuiteResult) -> Check | None:
     return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve.limit)
 
 
+def second(run: Run, result: SuiteResult) -> Check | None:
+    """How far a large net's second loss is from the others': it shows the first update."""
+    expected = result.others(run)
+    return second_loss(run, expected) if expected else None
+
+
+def second_loss(run: Run, expected: Weights) -> Check | None:
+    if "second" not in run.limits or len(run.record.losses) == 1:
+        return None
+    ours, theirs = ({"losses": arrays["losses"][:2]} for arrays in (run.arrays, expected))
+    return farthest("second", compare(ours, theirs, ""), run.limits["second"])
+
+
 def devices(run: Run, result: SuiteResult) -> Check | None:
     """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
@@ -409,6 +422,7 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
 CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
     "peers": peers,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
+    "second": second,
     "steps": steps,
     "curve": curve,
     "devices": devices,

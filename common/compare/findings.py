@@ -19,6 +19,7 @@ HEADINGS: Final = {
     "forward": "logits before training",
     "gradient": "gradient of the first step",
     "trajectory": "losses of the first steps",
+    "second": "loss after the first update",
     "steps": "each step, from its own weights",
     "weights": "weights at the end",
     "layers_after": "layers at the end",

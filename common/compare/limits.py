@@ -83,11 +83,12 @@ RESNET18: Final[dict[str, Row]] = {
 }
 
 
-LARGE: Final = {"gradient": Tolerance(1e-1, 1.6e-2)}
-"""Of a large net no step is recomputed, so that no flipped unit is known.
+LARGE: Final = {"gradient": Tolerance(1e-1, 3.1e-2), "second": Tolerance(5e-3, 5.1e-4)}
+"""Of a large net no step is recomputed, so that no flipped unit is known. The second loss shows the
+first update; there, it is 12 % above the first loss.
 
-Measured 2026-11-29 in the first step of a ResNet-18 of width 32 with 600 images, as the distance of
-each framework from the median of four.
+Measured 2026-11-29 on a ResNet-18 of width 64 with 32 images, as the largest distance of two of
+four frameworks.
 """
 
 PER_TERM: Final = 0.25

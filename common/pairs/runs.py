@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.compare.checks import between, steps_of
+from common.compare.checks import between, second_loss, steps_of
 from common.compare.collect import identity, load
 from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
@@ -61,8 +61,8 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     coarser = expected if expected.record.config.dtype == "float32" else ours
     rounded = tolerance is None and coarser.record.config.dtype == "float32"
     steps = [recompute(whole(run)) if rounded else None for run in (ours, expected)]
-    both = zip((ours, expected), steps, strict=True)
-    arrays = [(found.as_in_float64(run) if found else run).arrays for run, found in both]
+    runs = zip((ours, expected), steps, strict=True)
+    arrays = [(found.as_in_float64(run) if found else run).arrays for run, found in runs]
     limits = dict.fromkeys(NUMERICAL, tolerance)
     if tolerance is None:
         limits |= {name: coarser.limits.get(name) for name in NUMERICAL}
@@ -76,9 +76,12 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         elif len(check.diverged) > 1:
             check.note = f"{len(check.diverged)} arrays diverge, first {check.diverged[0]}"
     for which, run, found in zip(("first", "second"), (ours, expected), steps, strict=True):
-        if check := steps_of(run, found):
-            note = joined(f"of the {which}", check.note)
-            checks.append(check.model_copy(update={"check": "steps", "note": note}))
+        if worst := steps_of(run, found):
+            note = joined(f"of the {which}", worst.note)
+            checks.append(worst.model_copy(update={"check": "steps", "note": note}))
+    other = ours if coarser is expected else expected
+    if rounded and (second := second_loss(coarser, other.arrays)):
+        checks.append(second)
     if tolerance is None and coarser.long:
         curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
         # Two right runs could be two limits apart.

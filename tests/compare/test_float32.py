@@ -19,7 +19,7 @@ from common.compare.recorded_steps import RecordedStep
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
-from common.pairs.runs import read_run
+from common.pairs.runs import compare_runs, read_run
 from common.records.store import read_record, read_tensors, write_record
 from common.report.text import rows
 
@@ -86,7 +86,7 @@ class Times(NumpyConcise):
         return replace(found, gradients=scaled)
 
 
-@pytest.mark.parametrize(("factor", "red"), [(1.016, set()), (2, {("gradient", "jax", 1)})])
+@pytest.mark.parametrize(("factor", "red"), [(1.016, set()), (2, {"gradient", "second"})])
 def test_the_first_gradient_of_a_large_net_may_have_flips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float, red: set[Any]
 ) -> None:
@@ -94,7 +94,27 @@ def test_the_first_gradient_of_a_large_net_may_have_flips(
     for framework in FRAMEWORKS:
         chapter = Times(factor) if framework == "jax" else NumpyConcise()
         make(tmp_path, framework, chapter, 1, **ROUNDED)
-    assert failed(judge(tmp_path)) == red
+    assert failed(judge(tmp_path)) == {(name, "jax", 1) for name in red}
+
+
+class TwiceAsFar(NumpyConcise):
+    """Applies its update twice."""
+
+    def sgd(self, device: int, weights: Any, gradients: Any, lr: float) -> None:
+        super().sgd(device, weights, gradients, 2 * lr)
+
+
+def test_the_first_update_of_a_large_net_shows_in_its_second_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.records.trace.MOST_BYTES", 0)
+    paths = [make(tmp_path, name, NumpyConcise(), 1, **ROUNDED) for name in OTHERS]
+    wrong = make(tmp_path, "jax", TwiceAsFar(), 1, **ROUNDED)
+    assert failed(judge(tmp_path)) == {("second", "jax", 1)}
+    first, second, other = map(read_run, (*paths[:2], wrong))
+    assert compare_runs(first, second).passed
+    (check,) = (check for check in compare_runs(first, other).checks if not check.passed)
+    assert (check.check, check.where) == ("second", "step 2")
 
 
 def test_a_suite_has_no_step_that_is_hidden(
