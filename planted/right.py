@@ -158,13 +158,8 @@ def parser() -> Parser:
     add("--first", type=values.seed, default=0, metavar="SEED", help="(%(default)s)")
     quick = "also make N seeds' runs of the quick presets, in DIR (%(default)s)"
     add("--quick", type=values.count(values.REPEATS, least=0), default=0, metavar="N", help=quick)
-    add(
-        "--out",
-        type=values.path,
-        default=Path("results/right"),
-        metavar="DIR",
-        help="(%(default)s)",
-    )
+    folder = Path("results/right")
+    add("--out", type=values.path, default=folder, metavar="DIR", help="(%(default)s)")
     return command
 
 

@@ -177,13 +177,9 @@ class TensorFloat32(NumpyChapter):
     """Multiplies with ten bits of the mantissa."""
 
     def predict(self, X: Array) -> Array:
-        coarse = [{k: w.view(np.uint32) & 0xFFFFE000 for k, w in self.replicas[0].items()}]
-        exact, self.replicas = (
-            self.replicas,
-            [{k: w.view(np.float32) for k, w in coarse[0].items()}],
-        )
-        logits, self.replicas = super().predict(X), exact
-        return logits
+        bits = {k: w.view(np.uint32) & 0xFFFFE000 for k, w in self.replicas[0].items()}
+        coarse = {name: values.view(np.float32) for name, values in bits.items()}
+        return numpy_nets.logits(self.name, X, coarse).astype(X.dtype)
 
 
 @pytest.mark.parametrize(

@@ -148,30 +148,6 @@ def test_a_wrong_rate_or_momentum_is_named(grad: float, carried: float, text: st
         assert words in mistake(replace(first, kind=kind), [*G], None)
 
 
-def test_a_factor_that_no_later_step_has_is_not_named() -> None:
-    def smoothed(update: Update) -> Update:
-        net = numpy_nets.LeNet(update.weights)
-        logits = net.forward(update.X)
-        _, d = numpy_nets.cross_entropy(logits, update.y)
-        net.backward(d + 1e-4 / N * (np.eye(10)[update.y] - 0.1))
-        return replace(update, applied=net.gradients)
-
-    def halved(update: Update) -> Update:
-        return replace(update, applied={k: v / 2 for k, v in update.exact().gradients.items()})
-
-    alike, similar = (
-        replace(RIGHT, weights={k: v / part for k, v in RIGHT.weights.items()}, carried={})
-        for part in (1000, 2)
-    )
-    assert mistake(replace(smoothed(similar), rounding=2e-2), [*G], None) == ""
-    for change, later in ((smoothed, ""), (halved, "÷ 2, the number of microbatches")):
-        assert "the gradient is the right one ÷" in mistake(change(alike), [*G], None)
-        assert mistake(change(alike), [*G], None, [change(LAST)]).endswith(later)
-    assert mistake(smoothed(alike), [*G], None, [smoothed(LAST)]) == ""
-    found = mistake(halved(alike), ["fc2.bias"], None, [smoothed(LAST)])
-    assert "the gradient of fc2.bias is the right one ÷ 2" in found
-
-
 @pytest.mark.parametrize(("shards", "k", "text"), [(3, 1, "all devices"), (1, 3, "each of 3")])
 def test_whose_statistics_fit_is_named(shards: int, k: int, text: str) -> None:
     right = replace(an_update(resnet18_shapes(2)), shards=shards)
