@@ -97,7 +97,7 @@ def make(framework: str, tasks: dict[Task, list[int]], folder: Path, **more: Any
         while waiting or running:
             while waiting and len(running) < cores():
                 (name, devices), seeds = waiting.pop(0)
-                printed = stack.enter_context(TemporaryFile("w+"))
+                printed: IO[str] = stack.enter_context(TemporaryFile("w+"))
                 output = Connection(os.dup(printed.fileno()), readable=False)
                 given = settings(KNOWN[name], devices, str(folder / "SEED")) | more
                 process = start(work_seeds, seeds, framework, KNOWN[name].chapter, given, output)

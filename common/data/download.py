@@ -1,8 +1,10 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
+import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.pool import ThreadPool
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from common.base.children import messages
 from common.base.errors import RequestError
 from common.base.files import sha256
 from common.terminal import values
@@ -90,20 +91,24 @@ def decide() -> str:
     return os.environ[VARIABLE]
 
 
-def _ask(tell: Callable[[str], None], mirrors: Sequence[str]) -> None:
-    """Asks all mirrors at once, and tells those that answer, the fastest first."""
+def answering(mirrors: Sequence[str]) -> Iterator[str]:
+    """The mirrors that answer in time, the fastest first: all are asked at once."""
     import requests
 
-    def answers(mirror: str) -> str:
+    def ask(mirror: str) -> str:
         try:
             requests.head(mirror + next(iter(SHA256)), timeout=TIMEOUT)
         except OSError:
             return ""
         return mirror
 
-    with ThreadPool(len(mirrors)) as pool:
-        for mirror in filter(None, pool.imap_unordered(answers, mirrors)):
-            tell(mirror)
+    deadline = time.monotonic() + TIMEOUT
+    # Threads, as a notebook's framework has some already: such a process must not fork.
+    with ThreadPool(len(mirrors)) as pool, suppress(multiprocessing.TimeoutError):
+        answers = pool.imap_unordered(ask, mirrors)
+        for _ in mirrors:
+            if mirror := answers.next(max(0, deadline - time.monotonic())):
+                yield mirror
 
 
 def download(
@@ -116,17 +121,16 @@ def download(
     http = pooch.HTTPDownloader(timeout=TIMEOUT)
     hosts = {mirror: urlsplit(mirror).netloc for mirror in mirrors}
     reasons = dict.fromkeys(hosts.values(), "it does not answer")
-    with suppress(TimeoutError):  # the others stay silent
-        for (mirror,) in messages(_ask, mirrors, seconds=TIMEOUT):
-            host = hosts[mirror]
-            notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
-            try:
-                for name, known in SHA256.items():
-                    pooch.retrieve(mirror + name, known, name, folder, downloader=http)
-                return
-            except OSError as error:
-                if getattr(error, "response", error) is not None:  # else the network failed
-                    reasons[host] = str(error)
-            except ValueError:
-                reasons[host] = f"the SHA-256 of its {name} is not that of Fashion-MNIST"
+    for mirror in answering(mirrors):
+        host = hosts[mirror]
+        notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
+        try:
+            for name, known in SHA256.items():
+                pooch.retrieve(mirror + name, known, name, folder, downloader=http)
+            return
+        except OSError as error:
+            if getattr(error, "response", error) is not None:  # else the network failed
+                reasons[host] = str(error)
+        except ValueError:
+            reasons[host] = f"the SHA-256 of its {name} is not that of Fashion-MNIST"
     raise DownloadError("; ".join(f"{host}: {why}" for host, why in reasons.items()))

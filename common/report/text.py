@@ -80,15 +80,16 @@ def rows(comparison: Comparison) -> list[list[str | Cell]]:
     table_rows: list[list[str | Cell]] = []
     for name, words in HEADINGS.items():
         checks = [check for check in comparison.checks if check.check == name]
-        if shown := [check for check in comparison.shown if check.check == name]:
-            cells = [_farthest(shown, framework) for framework in columns(comparison)]
-            table_rows.append([words, *cells, "none"])
-        elif checks:
+        shown = [check for check in comparison.shown if check.check == name]
+        if checks:
             limits = [check.tolerance for check in checks if check.tolerance is not None]
             sign = "≥" if name == "accuracy" else "≤"
             limit = f"{sign} {limits[0]:g}" if limits else "exact"
             cells = [_cell(comparison, checks, framework) for framework in columns(comparison)]
             table_rows.append([words, *cells, limit])
+        elif shown:
+            distances = [_farthest(shown, framework) for framework in columns(comparison)]
+            table_rows.append([words, *distances, "none"])
     return table_rows
 
 

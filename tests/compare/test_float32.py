@@ -45,6 +45,10 @@ def test_the_run_without_a_flip_that_others_share_is_not_accused(tmp_path: Path)
     (row,) = (row for row in rows(comparison) if row[0] == "weights at the end")
     assert row[-1] == "none"
     assert float(str(row[3])) > 1e-4
+    rewrite(tmp_path / "jax-concise-1dev.json", {"weights/fc.bias": np.full(10, np.inf, "f")})
+    (comparison,) = judge(tmp_path).comparisons
+    (row,) = (row for row in rows(comparison) if row[0] == "weights at the end")
+    assert row[1:5] == [("", True), ("", True), ("✗", False), ("", True)]
 
 
 class FlipsOnGpus(OnGpus, Flips):

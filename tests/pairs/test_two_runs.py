@@ -139,14 +139,14 @@ def test_two_float32_runs_are_right_with_a_flip_between_them(
 
 
 def test_steps_that_other_code_has_kept_are_an_error(tmp_path: Path) -> None:
-    paths = [
+    first, second = (
         make(tmp_path, name, chapters.NumpyChapter(), 1, dtype="float32")
         for name in ("jax", "mxnet")
-    ]
-    tensors = read_tensors(paths[1], read_record(paths[1]))
+    )
+    tensors = read_tensors(second, read_record(second))
     del tensors["trace/images/3"]
-    write_record(paths[1], read_record(paths[1]), tensors)
+    write_record(second, read_record(second), tensors)
     line = "mxnet-scratch-1dev cannot be compared: trace/images/3 is missing, expected uint8"
     with pytest.raises(RunError, match=line):
-        compared(*paths)
-    assert compared(*paths, 1e-3).passed
+        compared(first, second)
+    assert compared(first, second, 1e-3).passed

@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from started import python
@@ -46,7 +47,7 @@ def test_right_runs_are_of_every_net_strategy_and_number_of_devices() -> None:
 
 
 def test_a_right_run_that_is_red_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    run = {"framework": "jax", "chapter": "scratch", "suite": "float32", "devices": 2}
+    run: Any = {"framework": "jax", "chapter": "scratch", "suite": "float32", "devices": 2}
     checks = [Check(check="steps", passed=passed, note="off", **run) for passed in (True, False)]
     assert right.told([("seed 1, synthetic", checks[:1])]) == 0
     assert right.told([("seed 1, synthetic", checks)]) == 1

@@ -22,8 +22,8 @@ def config(**changes: Any) -> Any:
 
 def test_of_long_runs_and_large_nets_few_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [21, 30, 39, 48, 57, 66, 75, 84, 90]
-    for steps in ({"epochs": None, "steps": 20}, {"epochs": 30}):
-        assert traced_steps(config(**steps))[:20] == list(range(1, 21))
+    for length in ({"epochs": None, "steps": 20}, {"epochs": 30}):
+        assert traced_steps(config(**length))[:20] == list(range(1, 21))
     assert traced_steps(config(epochs=30, dtype="float32"))[20:] == ends
     monkeypatch.setattr(trace, "CHEAP", 0)
     assert traced_steps(config(epochs=None, steps=20)) == list(range(1, 21))
