@@ -1,22 +1,29 @@
 """Finds how one array becomes another: transposed, reshaped, or with an axis in another order."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from math import isqrt, prod
+from typing import Final
 
 import numpy as np
 
 from common.base.arrays import Array
 from common.compare.distances import distance, wide
 
+INVARIANT: Final[tuple[Callable[[Array], float], ...]] = (
+    lambda values: float(values.flat[0]),
+    lambda values: float(values.flat[-1]),
+    lambda values: float(values.max()),
+    lambda values: float(values.min()),
+)
+"""What no transpose or reshape changes."""
+
 
 def likeness(ours: Array, expected: Array, close: float) -> str:
     """How `expected` is `ours`, as a NumPy expression, to within `close`; or nothing."""
     if ours.size != expected.size or not ours.size:
         return ""
-    # No transpose or reshape changes these.
-    marks = [(v.flat[0], v.flat[-1], v.max(), v.min()) for v in (wide(ours), wide(expected))]
-    if not all(abs(float(a) - float(b)) <= close for a, b in zip(*marks, strict=True)):
+    if not all(abs(mark(ours) - mark(expected)) <= close for mark in INVARIANT):
         return ""
     for expression, values in arrangements(ours, expected, close):
         if values.shape == expected.shape and distance(values, expected, 1.0)[0] <= close:

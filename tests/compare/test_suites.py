@@ -300,7 +300,8 @@ def test_every_step_of_a_short_suite_is_kept() -> None:
     for suite in SUITES:
         if "preset" in suite.settings:
             continue
-        for framework, devices in product(FRAMEWORKS, (*suite.devices, *suite.more_devices)):
+        counts = *suite.devices, *suite.more_devices, *suite.hosts
+        for framework, devices in product(FRAMEWORKS, counts):
             if framework in suite.lacking:
                 continue
             given = all_settings(framework, suite.chapter, suite.settings)
