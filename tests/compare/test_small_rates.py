@@ -13,6 +13,7 @@ from agreement import ROUNDED as CONCISE, failed, judge, make, nowhere_zero, rew
 from numpy_chapter import Flips, NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
+from common.chapters.suites import Suite
 from common.compare import numpy_nets
 from common.compare.findings import Verdict
 from common.compare.numpy_nets import SUMS
@@ -121,6 +122,16 @@ def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
     assert {each.note for each in steps} == {note}
     assert subtitle(verdict.comparisons[0]).endswith(f"; {LOST}")
     assert conclusion(verdict).endswith(f"; {LOST}")
+    # A suite has no such step.
+    names = "batch_size", "seed", "train_examples", "test_examples", "init_weights"
+    settings = {**SMALL, "lr": 1e-20, **{name: agreement.SETTINGS[name] for name in names}}
+    suite = Suite("scratch", "float32", ".", (1,), (), settings)
+    monkeypatch.setattr("common.compare.folder.SUITES", [suite])
+    assert failed(judge(tmp_path, frameworks=("jax", "mxnet"))) == {
+        ("steps", name, 1) for name in ("jax", "mxnet")
+    }
+    monkeypatch.undo()
+    monkeypatch.setattr(agreement, "initial_weights", nowhere_zero)
     # At this rate rounding hides one tensor wholly, of others not all.
     for rate, lost in ((1e-8, 2), (1e-5, 0)):
         run = read_run(make(tmp_path, "jax", chapters.NumpyChapter(), 1, **SMALL, lr=rate))
