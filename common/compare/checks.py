@@ -98,18 +98,19 @@ class SuiteResult:
         return self.others(run)
 
     def repeated(self, run: Run) -> Run | None:
-        """The run that a run over hosts, on GPUs or after a resumption repeats, if it is whole."""
+        """The run that a run over hosts, on GPUs or after a resumption repeats."""
         who = run.record.framework, run.devices
         others = self.related.get(self.suite.repeats, ())
-        same = [other for other in others if (other.record.framework, other.devices) == who]
-        return next((other for other in same if not other.wrong_array[0]), None)
+        return next((x for x in others if (x.record.framework, x.devices) == who), None)
 
     def as_in_float64(self, run: Run) -> Run:
         """The run with the first gradient that it has where rounding decides no ReLU unit."""
+        recomputed = None
         if any(run is one for one in (*self.runs, *self.alone)):
             recomputed = self.recomputed.get(run.name)
-        else:  # a run of another suite may have the name of one of this
-            recomputed = recompute(run) if run.record.config.dtype == "float32" else None
+        elif run.record.config.dtype == "float32" and not run.wrong_array[0]:
+            # A run of another suite may have the name of one of this.
+            recomputed = recompute(run)
         return recomputed.as_in_float64(run) if recomputed else run
 
     def scales(self, run: Run) -> Mapping[str, float]:

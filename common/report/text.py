@@ -88,15 +88,15 @@ def rows(comparison: Comparison) -> list[list[str | Cell]]:
             cells = [_cell(comparison, checks, framework) for framework in columns(comparison)]
             table_rows.append([words, *cells, limit])
         elif shown:
-            distances = [_farthest(shown, framework) for framework in columns(comparison)]
-            table_rows.append([words, *distances, "none"])
+            cells = [_farthest(shown, framework) for framework in columns(comparison)]
+            table_rows.append([words, *cells, "none"])
     return table_rows
 
 
-def _farthest(shown: Sequence[Check], framework: str) -> str:
+def _farthest(shown: Sequence[Check], framework: str) -> Cell:
     """The largest distance of a framework's runs; nothing if there is none."""
     known = [x.distance for x in shown if x.framework == framework and x.distance is not None]
-    return f"{max(known):.1e}" if known else ""
+    return f"{max(known):.1e}" if known else "", None
 
 
 def _cell(comparison: Comparison, checks: Sequence[Check], framework: str) -> Cell:
