@@ -19,7 +19,8 @@ TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n 
     "BF16": "<u2",
 }
 
-BFLOAT16: Final = np.dtype("<f4", metadata={"epsilon": 2.0**-7})
+_dtype: Any = np.dtype  # NumPy 1.23 does not type metadata
+BFLOAT16: Final = _dtype("<f4", metadata={"epsilon": 2.0**-7})
 """float32 that was read from bfloat16, with the machine epsilon of bfloat16."""
 
 INDEX: Final = ".safetensors.index.json"

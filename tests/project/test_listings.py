@@ -16,7 +16,7 @@ LISTINGS = {
         *("sgd", "train_batch"),
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
-    "replicas": ("gradients", "copies", "put", "activations"),
+    "replicas": ("gradients", "bias", "copies", "put", "activations"),
     "chapters": ("scratch", "concise", "strategies", "native"),
 }
 """The functions of these modules, in this order, and no others."""
