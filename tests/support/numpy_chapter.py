@@ -97,7 +97,7 @@ class NumpyChapter:
         return same_everywhere(self.replicas, ONE_PROCESS)
 
     def bias(self) -> Array:
-        return self.replicas[0]["fc2.bias" if self.name == "scratch" else "fc.bias"].copy()
+        return self.replicas[0]["fc.bias" if self.name == "concise" else "fc2.bias"].copy()
 
     def save(self) -> Weights:
         return self.export()
