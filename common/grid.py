@@ -62,7 +62,7 @@ def runs(
 def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Connection) -> None:
     """Does in a process of its own what the command of a run does, with its output in a file.
 
-    A run with checkpoints is then resumed from its first one.
+    A run with checkpoints, but no folder for them, is then resumed from its first one.
     """
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
@@ -72,7 +72,8 @@ def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Conn
         print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
         return run_chapter(framework, chapter, flags)
 
-    if not (every := settings.get("checkpoint_every")):
+    every = settings.get("checkpoint_every")
+    if not every or settings.get("checkpoint_dir"):
         raise SystemExit(command())
     with TemporaryDirectory() as kept:
         code = command(checkpoint_dir=kept)
