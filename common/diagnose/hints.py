@@ -102,10 +102,11 @@ def statistics_hint(update: Update, step: RecordedStep, names: Sequence[str]) ->
     moved = flat(step.after, names) - old
     for k in dict.fromkeys([update.shards, 1, *update.counts.values()]):
         due = flat(update.exact(k).statistics, names) - old
-        if (factors := fit(moved, [due], update.rounding)) is not None:
-            if abs(factors[0] - 1) > ROUNDED:
-                share = f"{MOMENTUM * factors[0]:.3g}, not {MOMENTUM}"
-                return f"the momentum of running statistics is {share}"
+        factors = fit(moved, [due], update.rounding)
+        if factors is not None and abs(factors[0] - 1) > ROUNDED:
+            share = f"{MOMENTUM * factors[0]:.3g}, not {MOMENTUM}"
+            return f"the momentum of running statistics is {share}"
+        if factors is not None and k != update.shards:  # else they are right, but for a little
             return f"running statistics are those of {f'one of {k}' if k > 1 else 'all'} devices"
         if unbiased(update, step, names, k):
             return "running variances are those of n - 1 pixels, not of n"

@@ -163,6 +163,7 @@ def test_whose_statistics_fit_is_named(shards: int, k: int, text: str) -> None:
     [
         (0.01, 1, 1.0, "is 0.01, not 0.1"),
         (0.1, 3, 1.0, "one of 3 devices"),
+        (0.1, 1, 1.0, ""),
         (0.1, 1, 1.03, ""),
         (0.1, 1, 0.0, "running variances are those of n - 1 pixels, not of n"),
     ],
