@@ -37,6 +37,8 @@ CODE = "def half(x):\n    return x / 2 if x > 0 else 0\n\n\nunknown = 3\n"
 ROOMS = ("training", "parallel", "chapters", "backends")
 COPY = {
     **{"frameworks/jax/scratch.py": CODE, "mutants/runs.py": RUNS},
+    # Else the project, which an environment has on its path, would come first.
+    **{f"{name}/__init__.py": "" for name in ("frameworks", "frameworks/jax", "mutants")},
     **{f"tests/{room}/test_{room}.py": "def test(): pass" for room in ROOMS},
     "conftest.py": 'def pytest_addoption(parser): parser.addoption("--framework")',
 }
