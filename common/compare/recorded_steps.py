@@ -19,7 +19,7 @@ from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
 from common.compare.distances import Distance, compare, distance, largest
-from common.compare.limits import PER_TERM, Tolerances
+from common.compare.limits import LIMITS, Tolerances
 from common.compare.runs import Run
 from common.data.dataset import Bytes
 from common.models.weights_file import digest
@@ -197,7 +197,7 @@ class RecordedStep:
         self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
         self.scale = self.repeated(self.right.scales)
-        self.summing = PER_TERM * self.repeated(self.right.terms)
+        self.summing = LIMITS[run.record.chapter].per_term * self.repeated(self.right.terms)
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)
@@ -228,16 +228,19 @@ class RecordedStep:
         moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
         eps = np.finfo(self.dtype).eps
         hidden = eps * (rounding / self.scale + self.summing)
-        left, gained, flipped, tried = self.explain(moved - carried, hidden, limit)
+        shown, most, kind = moved - carried, hidden, "update"
+        if self.velocity_after:  # it shows the gradient without the rounding of stored weights
+            shown, most = self.vector(self.velocity_after) - carried, eps * self.summing
+            kind = "velocity"
+        left, gained, flipped, tried = self.explain(shown, most, limits[kind].limit)
         ours, exact = np.array([self.loss]), np.array([self.right.loss])
         far, _ = distance(ours, exact, self.right.loss_scale)
         distances = {"loss": [Distance("loss", far, "the loss")]}
+        if kind == "velocity":
+            distances[kind] = self.distances(left)
+            left = beyond((moved - carried - self.exact) / self.scale - gained, hidden)
         if (hidden <= limit).sum() > tried or left.max() > limit:
             distances["update"] = self.distances(left)
-        if self.velocity_after:
-            shown = self.vector(self.velocity_after) - carried
-            off = (shown - self.exact) / self.scale - gained
-            distances["velocity"] = self.distances(beyond(off, eps * self.summing))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
             own, due = self.statistics_of_others()
             distances["statistics"] = compare(statistics | own, self.right.statistics | due, "")

@@ -1,46 +1,19 @@
 """What a whole run tells of its first wrong step, beyond what fits that step alone."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 from agreement import make
-from numpy_chapter import NumpyChapter
+from numpy_chapter import Momentum, NumpyChapter
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array
 from common.compare import numpy_nets
 from common.compare.numpy_nets import Step
 from common.compare.recorded_steps import recompute
 from common.diagnose.hints import hint
 from common.pairs.runs import read_run
-
-
-class Momentum(NumpyChapter):
-    """SGD with a momentum of 0.9, of one device."""
-
-    name = "strategies"
-    velocities: Weights
-
-    def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
-        trainer = super().trainer(weights, devices, options)
-        trainer.velocities = {name: np.zeros_like(values) for name, values in weights.items()}
-        return trainer
-
-    def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
-        for name, grad in gradients.items():
-            velocity = self.velocities[name] = self.kept(0.9 * self.velocities[name] + grad)
-            weights[name] -= lr * self.taken(grad, velocity)
-
-    def kept(self, velocity: Array) -> Array:
-        return velocity
-
-    def taken(self, grad: Array, velocity: Array) -> Array:
-        return velocity
-
-    def save(self) -> Weights:
-        return self.export() | {f"momentum/{k}": v.copy() for k, v in self.velocities.items()}
 
 
 class Nesterov(Momentum):

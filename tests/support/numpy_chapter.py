@@ -280,3 +280,29 @@ class OnGpus(NumpyChapter):
         found = super().devices(process, request)
         names = [name.replace("cpu", "cuda") for name in found.names]
         return Devices("gpu", names, names)
+
+
+class Momentum(NumpyChapter):
+    """SGD with a momentum of 0.9, of one device."""
+
+    name = "strategies"
+    velocities: Weights
+
+    def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
+        trainer = super().trainer(weights, devices, options)
+        trainer.velocities = {name: np.zeros_like(values) for name, values in weights.items()}
+        return trainer
+
+    def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
+        for name, grad in gradients.items():
+            velocity = self.velocities[name] = self.kept(0.9 * self.velocities[name] + grad)
+            weights[name] -= lr * self.taken(grad, velocity)
+
+    def kept(self, velocity: Array) -> Array:
+        return velocity
+
+    def taken(self, grad: Array, velocity: Array) -> Array:
+        return velocity
+
+    def save(self) -> Weights:
+        return self.export() | {f"momentum/{k}": v.copy() for k, v in self.velocities.items()}
