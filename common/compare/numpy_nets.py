@@ -315,16 +315,21 @@ def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:
 
 
 def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
-    """The ReLU units whose sign rounding may decide, nearest to zero first."""
-    units: list[tuple[float, Unit]] = []
+    """The ReLU units whose sign rounding may decide, nearest to zero first.
+
+    Last are those that float32, too, computes exactly: over the blank part of an image, thousands
+    have the bias.
+    """
+    units: list[tuple[bool, float, Unit]] = []
     pairs = zip(exact.relu_inputs, rounded.relu_inputs, strict=True)
     for layer, (right, off) in enumerate(pairs):
         most = DOUBT * np.abs(right - off).max()
         # Over a blank part of an image all agree on 0.
         near = (np.abs(right) <= most) & ((right != 0) | (off != 0))
         for index in map(tuple, np.argwhere(near)):
-            units.append((abs(right[index]) / most, (layer, index)))
-    return [unit for _, unit in sorted(units)[:MOST_UNITS]]
+            same = right[index] == off[index]
+            units.append((same, abs(right[index]) / most, (layer, index)))
+    return [unit for _, _, unit in sorted(units)[:MOST_UNITS]]
 
 
 def flips(
