@@ -11,7 +11,7 @@ from agreement import DATA, ROUNDED, failed, judge, make, rewrite
 from numpy_chapter import Flips, Momentum, NumpyChapter, NumpyConcise, OnGpus, SumInsteadOfMean
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.arrays import Array
+from common.base.arrays import Array, Weights
 from common.chapters.suites import Suite, on_gpus
 from common.compare import numpy_nets
 from common.compare.limits import PER_TERM
@@ -161,9 +161,19 @@ class FlipsWithMomentum(Momentum):
         return replace(found, gradients=grads)
 
 
+def far_from_zero(*args: Any) -> Weights:
+    """Initial weights and biases of which small steps are rounded away."""
+    drawn = initial_weights(*args)
+    return {name: np.copysign(np.abs(x) + np.float32(0.01), x) for name, x in drawn.items()}
+
+
 @pytest.mark.usefixtures("doubtful")
-def test_a_flip_is_taken_off_the_velocity_and_nothing_else_is(tmp_path: Path) -> None:
-    run = {"chapter": "strategies", "dtype": "float32", "lr": 1e-3, "steps": 3}
+@pytest.mark.parametrize(("start", "lr"), [(initial_weights, 1e-3), (far_from_zero, 1e-7)])
+def test_a_flip_is_taken_off_the_velocity_and_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Any, lr: float
+) -> None:
+    monkeypatch.setattr("agreement.initial_weights", start)
+    run = {"chapter": "strategies", "dtype": "float32", "lr": lr, "steps": 3}
     for framework in ("jax", "mxnet"):
         chapter = FlipsWithMomentum() if framework == "jax" else Momentum()
         path = make(tmp_path, framework, chapter, 1, **run)
