@@ -133,10 +133,14 @@ def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
 
 
 def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
-    """The runs compared with right ones, which plain `nox` has of other frameworks."""
+    """The runs compared with right ones, which plain `nox` has of other frameworks.
+
+    A run whose inputs a bug has changed has nothing right to be compared with.
+    """
     alone = [run for run in (*right.runs, *right.alone) if run.devices == 1]
     related = {**result.related, result.suite.alone_in: alone}
-    return replace(result, references=right.references, related=related, examined=())
+    references = {**result.references, **right.references}
+    return replace(result, references=references, related=related, examined=())
 
 
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:

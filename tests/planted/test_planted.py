@@ -2,19 +2,24 @@
 
 import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
+from agreement import edit, make
+from numpy_chapter import NumpyChapter
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
 from common.compare.findings import Check
+from common.compare.folder import examine
 from planted import page, right
 from planted.__main__ import main
 from planted.bugs import BUGS, CONTROL
 from planted.page import Answer
+from planted.run import failed_checks, with_right
 
 PLANTED = [bug for bug in BUGS.values() if bug is not CONTROL]
 RUN = (
@@ -55,6 +60,18 @@ def test_a_right_run_that_is_red_is_said(capsys: pytest.CaptureFixture[str]) -> 
         "0 of 1 checks red, in 1 runs without a bug",
         "seed 1, synthetic: FAILED steps: jax scratch on 2, float32: off",
         "1 of 2 checks red, in 1 runs without a bug",
+    ]
+
+
+def test_a_bug_may_change_what_a_run_is_given(tmp_path: Path) -> None:
+    folders = tmp_path / "right", tmp_path / "wrong"
+    for folder in folders:
+        path = make(folder, "jax", NumpyChapter(), 1, init_weights=None)
+    edit(path, initial_weights_sha256="0" * 64)
+    right, wrong = (examine(folder, frameworks=["jax"])[0] for folder in folders)
+    failed = failed_checks({"": with_right(wrong, right)}, {"": [1]})
+    assert [check.why for check in failed] == [
+        "the first step does not begin with the initial weights"
     ]
 
 
