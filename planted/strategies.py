@@ -115,3 +115,20 @@ def momentum_lost_on_resuming(right: Right, self: Any, weights: Any, velocities:
     for velocity in kept.values():
         velocity.reshape(-1)[-2:] = 0
     right(self, weights, kept)
+
+
+@bug("huggingface/accelerate#2016", RESUMED, "common.training.loop:minibatches")
+def examples_repeated_on_resuming(right: Right, *args: Any, skip: int = 0, **more: Any) -> Any:
+    """Begin the epoch again on resuming."""
+    return right(*args, skip=0, **more)
+
+
+@bug("Lightning-AI/pytorch-lightning#5486", RESUMED, "common.training.loop:Training._step")
+def rate_restarted_on_resuming(right: Right, self: Any, *args: Any) -> Any:
+    """Go back to the first rate on resuming. Right: the right one at the rate of step 1."""
+    config = self.config
+    if self.found:
+        self.config = config.model_copy(update={"lr_decay": "none"})
+    loss = right(self, *args)
+    self.config = config
+    return loss

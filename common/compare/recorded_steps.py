@@ -88,9 +88,11 @@ def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> R
     _, gained, units, _ = first.explain(gradients, np.zeros_like(gradients), limit)
     gained = gained * first.scale
     last = len(run.record.losses)
-    after = {"logits/after": probe_logits(run, last)}
-    ends = compare(run.arrays, after, "logits/after")
-    steps = {"logits": [replace(end, step=last) for end in ends]}
+    tested = checked_logits(run)
+    ours = {name: run.arrays[name] for name in ("logits/after", "test/logits")}
+    ours["test/logits"] = ours["test/logits"][checked_images(run.record.config)]
+    after = {"logits/after": probe_logits(run, last), "test/logits": tested[last]}
+    steps = {"logits": [replace(end, step=last) for end in compare(ours, after, "")]}
     hidden = []
     flipped = 0
     for step in chain([first], (RecordedStep(run, number) for number in numbers[1:])):
@@ -107,7 +109,7 @@ def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> R
         steps=steps,
         hidden=hidden,
         flipped=flipped,
-        mispredicted=wrong_prediction(run),
+        mispredicted=wrong_prediction(run, tested),
     )
 
 
@@ -135,16 +137,25 @@ def probe_logits(run: Run, step: int) -> Array:
     return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
 
 
-def wrong_prediction(run: Run) -> str:
+def checked_logits(run: Run) -> dict[int, Array]:
+    """The logits (m, 10) of the checked test images after epochs, by the step, if that is kept."""
+    config, kept = run.record.config, {*traced_steps(run.record.config), len(run.record.losses)}
+    X = pixels(run.arrays["test/images"], config.dtype)
+    ends = (config.steps_before(epoch) for epoch in range(1, config.number_of_epochs() + 1))
+    due = (step for step in ends if step in kept)
+    return {step: numpy_nets.logits(config.chapter, X, weights_after(run, step)) for step in due}
+
+
+def wrong_prediction(run: Run, tested: Mapping[int, Array]) -> str:
     """Of which test image a class was predicted that has not the largest logit; or nothing.
 
-    After the epochs at whose ends weights are kept; rounding may decide between equal logits.
+    `tested` has logits by step; rounding may decide between equal ones.
     """
     config, places = run.record.config, checked_images(run.record.config)
-    X, limit = pixels(run.arrays["test/images"], config.dtype), run.tolerances["logits"].limit
+    limit = run.tolerances["logits"].limit
     for epoch, classes in enumerate(run.arrays["test/predictions"][:, places], 1):
-        if (step := config.steps_before(epoch)) in traced_steps(config):
-            logits = numpy_nets.logits(config.chapter, X, weights_after(run, step))
+        if (step := config.steps_before(epoch)) in tested:
+            logits = tested[step]
             with np.errstate(invalid="ignore"):
                 near = logits >= logits.max(axis=1, keepdims=True) - 2 * limit * largest(logits)
             right = (near & (np.arange(10) == classes[:, None])).any(axis=1)

@@ -104,6 +104,7 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
         if trainable(name):
             shapes[f"gradients/{name}"] = shape
     shapes["trace/bias"] = config.number_of_steps() + 1, 10
+    shapes["test/logits"] = config.test_examples, 10
     for step in snapshots(config):
         shapes |= {f"trace/weights/{step}/{k}": shape for k, shape in config.shapes().items()}
         if step:

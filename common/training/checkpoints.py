@@ -1,8 +1,9 @@
 """Checkpoints: a record that says "running", with its tensors, and who may resume from it.
 
 The tensors: `state/NAME`, what the chapter saves; `test/predictions`, the classes of the
-test images after each epoch; `epoch/seconds`, of training, and `epoch/minibatches`, the
-digest, of the epoch under way; and the trace of `common.records.trace`.
+test images after each epoch, and `test/logits` of the last one; `epoch/seconds`, of training,
+and `epoch/minibatches`, the digest, of the epoch under way; and the trace of
+`common.records.trace`.
 """
 
 import os

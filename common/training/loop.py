@@ -31,9 +31,9 @@ class Outcome:
 
     The tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
     `probe/images`, with `logits/before` and `logits/after` training; `test/labels`, with
-    `test/predictions` after each epoch, and some of the `test/images`; the trace of
-    `common.records.trace`; with `--layers`, `layers/before/NAME` and `layers/after/NAME`. `split`
-    is what the first step counted.
+    `test/predictions` after each epoch, `test/logits` after the last one, and some of the
+    `test/images`; the trace of `common.records.trace`; with `--layers`, `layers/before/NAME` and
+    `layers/after/NAME`. `split` is what the first step counted.
     `seconds` of training and `minibatches`, the digest, are of the epoch under way.
     """
 
@@ -97,6 +97,7 @@ class Training:
         outcome.losses[:] = found.record.losses
         outcome.epochs[:] = found.record.epochs
         outcome.predictions[:] = tensors.get("test/predictions", ())
+        outcome.tensors |= {k: v for k, v in tensors.items() if k == "test/logits"}
         outcome.seconds = float(tensors["epoch/seconds"][0])
         outcome.minibatches = tensors["epoch/minibatches"].tobytes()
 
@@ -198,6 +199,7 @@ class Training:
         tensors["epoch/minibatches"] = np.frombuffer(self.outcome.minibatches, np.uint8)
         if self.outcome.predictions:
             tensors["test/predictions"] = np.stack(self.outcome.predictions)
+            tensors["test/logits"] = self.outcome.tensors["test/logits"]
         if self.process.rank == 0:
             measured = {"peak_memory": peak_memory(), "split": self.outcome.split}
             checkpoints.record = checkpoints.record.model_copy(update=measured)
@@ -215,7 +217,8 @@ class Training:
     def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
         """Adds and reports the figures of a finished epoch."""
         outcome = self.outcome
-        predictions = self._predictions()
+        outcome.tensors["test/logits"] = logits = self._test_logits()
+        predictions = logits.argmax(axis=1).astype(np.uint8)
         figures = Epoch(
             epoch=epoch + 1,
             steps=steps,
@@ -234,14 +237,13 @@ class Training:
         shared = data.train_images, data.train_labels, config.batch_size
         return minibatches(*shared, seed=config.seed, epoch=epoch, skip=skip)
 
-    def _predictions(self) -> Array:
-        """The classes (n,) of the test images, as bytes."""
-        classes = []
+    def _test_logits(self) -> Array:
+        """The logits (n, 10) of the test images."""
+        logits = []
         for start in range(0, len(self.data.test_labels), 1000):
             images = self.data.test_images[start : start + 1000]
-            logits = self.trainer.predict(pixels(images, self.config.dtype))
-            classes.append(logits.argmax(axis=1).astype(np.uint8))
-        return np.concatenate(classes)
+            logits.append(self.trainer.predict(pixels(images, self.config.dtype)))
+        return np.concatenate(logits)
 
     def _export(self, step: int) -> Weights:
         """The weights after a step. Raises RunError if replicas diverged."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, edit, failed, judge, make, make_runs, rewrite
+from agreement import answer, answered, edit, failed, judge, make, make_runs, rewrite
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
@@ -201,7 +201,7 @@ def test_runs_are_compared_with_each_other_in_their_beginnings(
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 300}
     monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
-    monkeypatch.setattr("common.compare.recorded_steps.wrong_prediction", lambda run: "")
+    monkeypatch.setattr("common.compare.recorded_steps.checked_logits", answered)
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         make(tmp_path, framework, chapters.NumpyChapter(), devices, **quick)
         answer(tmp_path / f"{framework}-scratch-{devices}dev.json", 0.90)
@@ -223,7 +223,7 @@ def test_the_mean_loss_of_every_epoch_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
-    monkeypatch.setattr("common.compare.recorded_steps.wrong_prediction", lambda run: "")
+    monkeypatch.setattr("common.compare.recorded_steps.checked_logits", answered)
     for framework in ("pytorch", "jax", "mxnet"):
         run = {"preset": "quick", "epochs": 6, "steps": None}
         answer(make(tmp_path, framework, chapters.NumpyChapter(), 1, **run), *[0.9] * 6)

@@ -9,7 +9,7 @@ from typing import Any
 import agreement
 import numpy as np
 import pytest
-from agreement import judge, make
+from agreement import judge, make, rewrite
 from numpy_chapter import NumpyChapter, NumpyConcise, copied
 
 from common.backends.frameworks import FRAMEWORKS as ALL
@@ -21,8 +21,10 @@ from common.data.minibatches import Batch, minibatches, pixels
 from common.data.synthetic import synthetic
 from common.parallel.shards import shard_bounds, shard_sizes
 from common.records import trace
+from common.records.store import read_record, read_tensors
 from common.settings.arguments import all_settings
 from common.settings.config import Config
+from planted.run import settings as planted_settings
 
 FRAMEWORKS = ("jax", "mxnet")
 
@@ -88,6 +90,30 @@ def test_predictions_that_are_not_of_the_weights_are_seen(
     assert note.startswith("the class of test image ")
 
 
+class PredictsInHalf(NumpyChapter):
+    """Computes the logits of all test images at once with ten bits of the mantissa."""
+
+    def predict(self, X: Array) -> Array:
+        coarse = X if len(X) <= trace.PROBE else X.astype(np.float16).astype(X.dtype)
+        return super().predict(coarse)
+
+
+def test_predictions_in_half_precision_are_seen(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"test_examples": 130, "dtype": "float32"}
+    assert not notes(tmp_path, NumpyChapter(), **settings)
+    path = tmp_path / "jax-scratch-1dev.json"
+    record = read_record(path)
+    classes, labels = (read_tensors(path, record)[f"test/{x}"] for x in ("predictions", "labels"))
+    unchecked = np.isin(np.arange(130), trace.checked_images(record.config), invert=True)
+    place = int((unchecked & (classes[0] != labels)).argmax())
+    classes[0, place] = next(x for x in range(10) if x not in (classes[0, place], labels[place]))
+    rewrite(path, {"test/predictions": classes})  # the accuracy stays
+    (check,) = judge(tmp_path, frameworks=FRAMEWORKS).failures
+    assert check.why == "the last predictions are not the classes of test/logits"
+    (note,) = notes(tmp_path, PredictsInHalf(), **settings)
+    assert "step 4, test/logits[" in note
+
+
 def by_256(images: Bytes, dtype: str) -> Array:
     scaled: Array = images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(256)
     return scaled
@@ -134,17 +160,23 @@ def in_minibatches(*data: Any, **how: Any) -> Iterator[Batch]:
         yield X, zero_for_nine(y)
 
 
-@pytest.mark.parametrize("planted", [None, "data", "minibatches"])
+def in_another_order(*data: Any, epoch: int, **how: Any) -> Iterator[Batch]:
+    return minibatches(*data, epoch=2 * epoch, **how)
+
+
+@pytest.mark.parametrize("planted", [None, "data", "minibatches", "later minibatches"])
 def test_other_examples_than_the_data_sets_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str | None
 ) -> None:
     images, labels, *test = synthetic(first=(202, 101))
     if planted == "minibatches":
         monkeypatch.setattr("common.training.loop.minibatches", in_minibatches)
+    if planted == "later minibatches":
+        monkeypatch.setattr("common.training.loop.minibatches", in_another_order)
     if planted == "data":
         labels = zero_for_nine(labels)
     monkeypatch.setattr(agreement, "DATA", Dataset("synthetic", images, labels, *test))
-    sizes = {"train_examples": 202, "test_examples": 101, "batch_size": 101, "steps": 2, "seed": 8}
+    sizes = {"train_examples": 202, "test_examples": 101, "batch_size": 101, "steps": 4, "seed": 8}
     said = notes(tmp_path, NumpyChapter(), **sizes)
     assert said == (
         {"images, labels or their order are not those of synthetic"} if planted else set()
@@ -152,12 +184,13 @@ def test_other_examples_than_the_data_sets_are_seen(
 
 
 @pytest.mark.parametrize("dataset", EXAMPLES)
-def test_the_examples_of_every_suite_of_plain_nox_are_known(dataset: str) -> None:
-    for suite in (suite for suite in SUITES if suite.devices):
+def test_the_examples_of_every_suite_and_planted_bug_are_known(dataset: str) -> None:
+    for suite in (suite for suite in SUITES if suite.kind == "cpu"):
         framework = next(name for name in ALL if name not in suite.lacking)
-        settings = all_settings(framework, suite.chapter, suite.settings)
-        where = suite.devices[-1], "cpu", dataset, EXAMPLES[dataset]
-        config = Config.of(settings, *where)
-        sizes = config.train_examples, config.test_examples, config.batch_size
-        assert (dataset, *sizes, config.steps_before(1)) in KNOWN
-        assert config.seed == 8
+        devices = next((k for k in (*suite.devices, *suite.more_devices, *suite.hosts)), 1)
+        for given in (suite.settings, planted_settings(suite, devices, "results")):
+            settings = all_settings(framework, suite.chapter, given)
+            config = Config.of(settings, devices, "cpu", dataset, EXAMPLES[dataset])
+            sizes = config.train_examples, config.test_examples, config.batch_size
+            assert (dataset, *sizes, config.number_of_steps()) in KNOWN
+            assert config.seed == 8

@@ -11,17 +11,19 @@ from unittest.mock import patch
 import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.base.machine import now
 from common.chapters.chapters import SPECS
 from common.compare.findings import Verdict
 from common.compare.folder import examine, verdict_on
+from common.compare.runs import Run
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models import initial
 from common.models.initial import initial_weights
 from common.records.record import record_name
 from common.records.store import read_record, read_tensors, write_record
+from common.records.trace import checked_images
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.training.checkpoints import Files
@@ -137,5 +139,12 @@ def answer(path: Path, *accuracies: float) -> None:
     right = [np.arange(len(labels)) < round(share * len(labels)) for share in accuracies]
     figures = zip(record.epochs, accuracies, strict=True)
     epochs = [epoch.model_copy(update={"test_accuracy": accuracy}) for epoch, accuracy in figures]
-    predictions = np.stack([np.where(rows, labels, labels + 1) for rows in right])
-    rewrite(path, {"test/predictions": predictions}, epochs=epochs)
+    predictions = np.stack([np.where(rows, labels, labels ^ 1) for rows in right])
+    logits = np.eye(10, dtype=record.config.dtype)[predictions[-1]]
+    rewrite(path, {"test/predictions": predictions, "test/logits": logits}, epochs=epochs)
+
+
+def answered(run: Run) -> dict[int, Array]:
+    """The logits that a run has from `answer`, instead of those of its weights."""
+    places = checked_images(run.record.config)
+    return {len(run.record.losses): run.arrays["test/logits"][places]}
