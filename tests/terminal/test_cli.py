@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from started import python
+from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
 from common.data.download import SHA256, DownloadError
@@ -31,6 +31,15 @@ def test_help_names_every_flag_and_loads_nothing_heavy(name: str) -> None:
     assert not loaded & HEAVY
     assert set(re.findall(r"^  (?:-h, )?(--[a-z0-9-]+)", done.stdout, re.M)) == set(FLAGS.split())
     assert f"python -m frameworks.{name}.scratch --preset quick" in done.stdout
+
+
+STARTED = ["common/prove.py", *(f"frameworks/{name}/concise.py" for name in FRAMEWORKS)]
+
+
+@pytest.mark.parametrize("path", STARTED)
+def test_a_file_starts_where_the_project_is_not_installed(path: str, tmp_path: Path) -> None:
+    done = python("-S", ROOT / path, "--help", folder=tmp_path)
+    assert done.stdout.startswith(f"usage: python -m {path[:-3].replace('/', '.')}"), done.stderr
 
 
 EARLIER = "results/pytorch-scratch-2dev.json"
