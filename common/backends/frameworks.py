@@ -26,8 +26,6 @@ SAME_BITS: Final = {
 }
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
-_NO_SLICES = "MXNet shards no weights, gradients or momentum"
-_NO_ORDER = "MXNet's pipeline has only the naive order: ask for --schedule naive"
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
     "tensorflow": {"pipeline": "DTensor has one program for all devices, without stages"},
@@ -35,12 +33,11 @@ NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
         ("1f1b", "naive"),
         "JAX's gradient of a pipeline runs in GPipe's order: ask for --schedule gpipe",
     ),
-    "mxnet": {
-        **dict.fromkeys(("tensor", "zero1", "zero2", "zero3"), _NO_SLICES),
-        **dict.fromkeys(("gpipe", "1f1b"), _NO_ORDER),
-    },
 }
-"""The strategies and schedules that a framework does not support natively, and why not."""
+"""The strategies and schedules that a framework does not support natively, and why not.
+
+A framework that is not named has no native versions.
+"""
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""

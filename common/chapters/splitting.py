@@ -77,7 +77,7 @@ class BySplitting:
     devices: MakeDevices
     synchronize: Callable[[Any], None]
     by_hand: MakeTrainer
-    native: Callable[[], Mapping[str, MakeTrainer]]
+    native: Callable[[], Mapping[str, MakeTrainer]] = dict
     native_launch: Launch | None = None
 
     def launch(

@@ -109,7 +109,7 @@ class StrategiesOptions(Options):
     def no_native(self, framework: str) -> str:
         lacks = NO_NATIVE.get(framework)
         if lacks is None:
-            return f"the backend of {framework} has no native versions"
+            return f"there are no native versions in {framework}"
         schedule = lacks.get(self.schedule, "") if self.strategy == "pipeline" else ""
         return lacks.get(self.strategy, schedule)
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer
+from common.chapters.splitting import BySplitting
 from frameworks.mxnet import collectives, hosts, kernels
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.layouts import on_host
@@ -31,11 +31,4 @@ def strategies() -> BySplitting:
     from frameworks.strategies.mesh import Split
 
     by_hand = partial(Split, primitives, on_host)
-    return BySplitting(devices, synchronize, by_hand, native)
-
-
-def native() -> dict[str, MakeTrainer]:
-    """LeNet, split by MXNet's native parallelism, loaded by native runs only."""
-    from frameworks.mxnet.native import pipeline, replicas
-
-    return {"data": replicas.Replicated, "pipeline": pipeline.Staged}
+    return BySplitting(devices, synchronize, by_hand)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from scratch_steps import batches, start
 from workers import Worker
 
@@ -33,7 +34,6 @@ def traffic(framework: str, trainer: Any, X: Array, y: Array) -> Sizes:
         "pytorch": profiled,
         "tensorflow": in_functions,
         "jax": compiled,
-        "mxnet": monitored,
     }
     return +count[framework](trainer, X, y)
 
@@ -134,31 +134,6 @@ def bytes_of(shapes: str) -> int:
     )
 
 
-def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
-    """MXNet's monitor sees the copies of executors."""
-    mx: Any = import_module("mxnet")
-    sizes, executors = Sizes(), getattr(trainer, "executors", {})
-    executors.clear()  # those that are watched are slower
-    trainer.forward_backward(X, y)
-
-    def note(kind: str, tensor: Any) -> None:
-        sizes[kind] += int(tensor.size) * np.dtype(tensor.dtype).itemsize
-
-    def pushpull(key: int, values: Any, *args: Any, **named: Any) -> None:
-        note("all-reduce", values[0])
-        original(key, values, *args, **named)
-
-    original, trainer.store.pushpull = trainer.store.pushpull, pushpull
-    monitor = mx.monitor.Monitor(1, lambda copy: note("send", copy), ".*_copy_output")
-    for executor in executors.values():
-        monitor.install(executor)
-    monitor.tic()
-    trainer.forward_backward(X, y)
-    del trainer.store.pushpull
-    executors.clear()
-    return sizes
-
-
 def count_traffic(
     framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
 ) -> Weights:
@@ -168,9 +143,9 @@ def count_traffic(
     return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}
 
 
+@pytest.mark.only("pytorch", "jax", "tensorflow")
 def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None:
-    order = "naive" if framework == "mxnet" else "gpipe"
-    pipeline = StrategiesOptions("pipeline", native=True, schedule=order, microbatches=4)
+    pipeline = StrategiesOptions("pipeline", native=True, schedule="gpipe", microbatches=4)
     options = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
     options |= {"pipeline": pipeline}
     native = {name: x for name, x in options.items() if not x.no_native(framework)}

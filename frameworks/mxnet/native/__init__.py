@@ -1,1 +1,0 @@
-"""LeNet split by MXNet's native parallelism: contexts, and a kvstore."""
