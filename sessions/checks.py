@@ -55,8 +55,8 @@ def pins(session: nox.Session) -> None:
     uv = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
     uv += [f"--python={python_of.common(session)}", "--python-platform=x86_64-manylinux_2_28"]
     for framework in accelerators.BUILDS:
-        files = python_of.requirements(python_of.pins_of_bench(Choice(framework, True, "")))
-        session.run(*uv, *files)
+        names = python_of.pins_of_bench(Choice(framework, True, ""))
+        session.run(*uv, *(f"--requirement={pin_files.path_of(name)}" for name in names))
 
 
 @nox.session(venv_backend="none")
@@ -65,8 +65,8 @@ def audit(session: nox.Session) -> None:
     python = python_of.environment(session, "audit")
     # namex has the Apache licence, and does not say so.
     allowed = ["--partial-match", f"--allow-only={';'.join(LICENCES)}", "--ignore-packages=namex"]
-    for stamp in sorted(Path(".nox").glob("*/installed")):
-        installed = f"--python={stamp.parent / 'bin/python'}"
+    for folder in sorted(path.parent for path in Path(".nox").glob("*/pyvenv.cfg")):
+        installed = f"--python={folder / 'bin/python'}"
         session.run(python, "-m", "piplicenses", installed, *allowed, "--summary")
 
     def look_up(name: str) -> str:

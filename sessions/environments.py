@@ -4,10 +4,10 @@ Sessions share them, so that no framework is installed twice.
 """
 
 import atexit
-import hashlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,12 +21,10 @@ from typing import Final
 import nox
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import BusyError
 from common.base.files import write_text
-from common.base.locks import held
 from sessions import accelerators
 from sessions.accelerators import Choice, NoAcceleratorError
-from sessions.pins import PINS, path_of, versions
+from sessions.pins import PINS, path_of
 
 FOLDER: Final = Path(".nox")
 """The folder of all environments."""
@@ -40,94 +38,74 @@ NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "-1"}
 EDITABLE: Final = "multi-gpu-parity.pth"
 """The file of an environment that puts this folder last on `sys.path`."""
 
-INSTALLING: Final = 1800
-"""Seconds that a session waits while another one installs the environment that both need."""
+UV: Final = (
+    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or "",
+    "--quiet",
+)
+"""The uv that constraints/nox.txt pins, or the one that has made the Python of `nox`."""
+
+OF_PIP: Final = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+}
+"""The variable of uv for each setting of pip about where packages are."""
 
 
 def environment(session: nox.Session, name: str, pins: Sequence[str] = ()) -> str:
-    """The Python of the environment `name`, which is installed unless it is complete.
+    """The Python of the environment `name`, which has exactly the pinned packages.
 
     `pins` are names of files in constraints/, by default `name`.
     """
-    folder, pins = FOLDER / name, pins or [name]
-    if not is_complete(folder, pins):
-        try:
-            with held(FOLDER, name, INSTALLING):  # other sessions wait here
-                if not is_complete(folder, pins):
-                    session.log(f"installing the environment {folder}, once")
-                    install(session, folder, pins)
-        except BusyError:
-            session.error(f"another session is still at work on {folder}: end it, or wait")
-    return str(folder / "bin/python")
-
-
-def is_complete(folder: Path, pins: Iterable[str]) -> bool:
-    """Whether an environment was installed to the end from these files, and still runs."""
-    # Its interpreter is a link to the one that made it, which may be gone.
-    stamp = folder / "installed"
-    runs = os.access(folder / "bin/python", os.X_OK) and stamp.exists()
-    return runs and stamp.read_text(encoding="utf-8") == recipe(pins)
-
-
-def recipe(pins: Iterable[str]) -> str:
-    """A digest of this Python's version and of the files that are installed."""
-    content = [sys.version, EDITABLE, *(path_of(name).read_text(encoding="utf-8") for name in pins)]
-    return hashlib.sha256("\n".join(content).encode()).hexdigest()
-
-
-def install(session: nox.Session, folder: Path, pins: Sequence[str]) -> None:
-    """Makes an environment with exactly what these files pin, and marks it complete."""
-    install_into, chosen = new_environment(session, folder), [*pins]
+    if not UV[0]:
+        session.error("there is no uv: python -m pip install -r constraints/nox.txt")
+    python, pins = made(session, FOLDER / name), [*(pins or [name])]
+    if "torch-cpu" in pins and not is_offered("torch-cpu"):
+        pins[pins.index("torch-cpu")] = "torch"
     # The files list all dependencies. Only wheels: another distribution runs code when built.
-    checked = ["--no-deps", "--require-hashes", "--only-binary=:all:"]
-    if "torch-cpu" in pins:
-        chosen.remove("torch-cpu")
-        if is_offered("torch-cpu"):  # pip finds it, but uv may not look there
-            options = ["--quiet", f"--python={folder / 'bin/python'}", "install", "--no-compile"]
-            session.run_install(*pip(), *options, *checked, *requirements(["torch-cpu"]))
-        else:
-            chosen.append("torch")
-    session.run_install(*install_into, *checked, *requirements(chosen))
-    write_text(folder / "installed", recipe(pins))
+    command = [*UV, "pip", "sync", f"--python={python}", "--require-hashes"]
+    command += ["--only-binary=:all:", *map(str, map(path_of, pins))]
+    session.run_install(*command, env=settings_of_pip(), log=False)
+    return python
 
 
-def new_environment(session: nox.Session, folder: Path) -> list[str]:
-    """Makes an environment with the project; the beginning of the command that installs into it.
-
-    That is uv's, or pip's where there is no uv, or pip has another index, which uv does not know.
-    """
-    python = folder / "bin/python"
-    other_index = re.search(r"\.(index-url|no-index)=", output_of_pip("config", "list"))
-    if find_spec("uv") and not other_index:
-        uv = [sys.executable, "-m", "uv", "--quiet"]
-        session.run_install(*uv, "venv", "--clear", f"--python={sys.executable}", str(folder))
-        install = [*uv, "pip", "install", f"--python={python}"]
-    else:
-        session.run_install(sys.executable, "-m", "venv", "--clear", str(folder))
-        install = [str(python), "-m", "pip", "install", "--quiet"]
-    # What an editable installation does, without a build. Relative, so that a clone can be moved.
-    libraries = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
-    write_text(libraries / EDITABLE, f"{os.path.relpath('.', libraries)}\n")
-    return install
-
-
-def requirements(names: Iterable[str]) -> list[str]:
-    """The arguments that name files in constraints/."""
-    return [f"--requirement={path_of(name)}" for name in names]
-
-
-def is_offered(name: str) -> bool:
-    """Whether pip finds the version of PyTorch that a file pins."""
-    wanted = versions(path_of(name).read_text(encoding="utf-8"))["torch"]
-    return wanted in re.findall(r"[^\s,]+", output_of_pip("index", "versions", "torch"))
-
-
-def output_of_pip(*arguments: str) -> str:
-    """Standard output of a command of pip; empty if it fails."""
-    return subprocess.run([*pip(), *arguments], capture_output=True, text=True, check=False).stdout
+def made(session: nox.Session, folder: Path) -> str:
+    """The Python of an environment, which is made with the project unless it is there."""
+    python, config = folder / "bin/python", folder / "pyvenv.cfg"
+    version = f"version_info = {platform.python_version()}\n"
+    # Its interpreter is a link to the one that made it, which may be gone.
+    if not os.access(python, os.X_OK) or version not in config.read_text(encoding="utf-8"):
+        session.log(f"making the environment {folder}, once")
+        session.run_install(*UV, "venv", "--clear", f"--python={sys.executable}", str(folder))
+        # What an editable installation does, without a build. Relative: a clone can be moved.
+        libraries = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+        write_text(libraries / EDITABLE, f"{os.path.relpath('.', libraries)}\n")
+    return str(python)
 
 
 @cache
+def is_offered(name: str) -> bool:
+    """Whether an index has the version of PyTorch that a file pins."""
+    command = [*UV, "pip", "compile", "--no-deps", "--output-file=-", str(path_of(name))]
+    env = os.environ | settings_of_pip()
+    return not subprocess.run(command, env=env, capture_output=True, check=False).returncode
+
+
+@cache
+def settings_of_pip() -> dict[str, str]:
+    """Variables that tell uv what pip knows of indexes; those that are set already stay."""
+    output = subprocess.run([*pip(), "config", "list"], capture_output=True, text=True, check=False)
+    # The environment's are first, and decide. A setting with several values has a line for each.
+    told = dict(reversed(re.findall(r"^\S+\.([\w-]+)='(.*)'$", output.stdout, re.MULTILINE)))
+    known = {OF_PIP[name]: told[name].replace(r"\n", " ").strip() for name in OF_PIP.keys() & told}
+    # pip takes the best version of all indexes, uv by itself that of the first one.
+    env = {"UV_INDEX_STRATEGY": "unsafe-best-match", **known}
+    return {name: value for name, value in env.items() if name not in os.environ}
+
+
 def pip() -> Sequence[str]:
     """The command of this Python's pip, or of a temporary one: Pythons that uv makes have none."""
     if find_spec("pip"):

@@ -94,9 +94,10 @@ def newest_passes(session: nox.Session, framework: str) -> bool:
     folder, out = python_of.FOLDER / f"newest-{name}", RESULTS / "newest" / name
     shutil.rmtree(out, ignore_errors=True)
     needs = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][framework]]
-    install = [*python_of.new_environment(session, folder), "--upgrade", *needs]
-    prove = [str(folder / "bin/python"), "-m", "common.prove", framework, f"--out={out}"]
-    return passes(session, *install) and passes(session, *prove)
+    python = python_of.made(session, folder)
+    install = [*python_of.UV, "pip", "install", f"--python={python}", "--upgrade", *needs]
+    prove = [python, "-m", "common.prove", framework, f"--out={out}"]
+    return passes(session, *install, env=python_of.settings_of_pip()) and passes(session, *prove)
 
 
 @nox.session(venv_backend="none")

@@ -2,10 +2,11 @@
 
 import hashlib
 import importlib
+import os
 import re
 import subprocess
-import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,100 +66,93 @@ class Session:
     def __init__(self) -> None:
         self.ran: list[tuple[str, ...]] = []
 
-    def run_install(self, *command: str) -> None:
+    def run_install(self, *command: str, env: Mapping[str, str] | None = None, **_: bool) -> None:
         self.ran.append(command)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        env = {**os.environ, **(env or {})}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
     def log(self, text: str) -> None:
         pass
 
 
-class Quiet(Session):
-    """A session of nox that only notes its commands."""
-
-    def run_install(self, *command: str) -> None:
-        self.ran.append(command)
-
-
-def an_environment() -> Path:
-    """The folder of an environment that has only the folder of its libraries."""
-    folder = Path(".nox/one")
-    (folder / f"lib/python3.{sys.version_info.minor}/site-packages").mkdir(parents=True)
-    return folder
+def make_wheel(path: Path) -> str:
+    """Makes the wheel of a package of nothing; returns its digest."""
+    name, version, *_ = path.name.split("-")
+    folder = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        file.writestr(f"{folder}/METADATA", metadata)
+        kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        file.writestr(f"{folder}/WHEEL", kind)
+        file.writestr(f"{folder}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
 def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project that pins a package of nothing, with its wheel next to it."""
-    wheel = tmp_path / "toy-1-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        metadata = "Metadata-Version: 2.1\nName: toy\nVersion: 1\n"
-        file.writestr("toy-1.dist-info/METADATA", metadata)
-        kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        file.writestr("toy-1.dist-info/WHEEL", kind)
-        file.writestr("toy-1.dist-info/RECORD", "")
     monkeypatch.chdir(tmp_path)
-    for tool in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
-        monkeypatch.setenv(tool, str(tmp_path))
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("UV_NO_CACHE", "1")
+    digest = make_wheel(Path("toy-1-py3-none-any.whl"))
     pins = Path("constraints/toy.txt")
     pins.parent.mkdir()
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     pins.write_text(f"toy==1 --hash=sha256:{digest}\n")
     return pins
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_an_environment_is_installed_until_pins_or_interpreter_change(
-    pins: Path, monkeypatch: pytest.MonkeyPatch, tool: str
-) -> None:
+def test_an_environment_has_the_pinned_packages_and_the_project(pins: Path) -> None:
     environments: Any = importlib.import_module("sessions.environments")
-    monkeypatch.setattr(environments, "find_spec", lambda name: name in (tool, "pip") or None)
     session: Any = Session()
     python = Path(environments.environment(session, "toy"))
-    assert [("uv" in command) for command in session.ran] == [tool == "uv"] * 2
     Path("mine.py").touch()  # of the project
     used = "import importlib.metadata as m, sys, mine; print(m.version('toy'), sys.path[-1])"
     seen = subprocess.check_output([python.absolute(), "-c", used], cwd="/", text=True)
     assert seen == f"1 {Path.cwd()}\n"
     environments.environment(session, "toy")
-    assert len(session.ran) == 2
+    assert [command[3] for command in session.ran] == ["--clear", "sync", "sync"]
     python.unlink()
     environments.environment(session, "toy")
-    assert len(session.ran) == 4
-    pins.write_text(f"{pins.read_text()[:-2]}\n")  # another digest
+    assert len(session.ran) == 5
+    python.unlink()
+    pins.write_text(pins.read_text()[:-5] + "beef\n")  # another digest
     with pytest.raises(AssertionError, match=r"(?i)hash"):
         environments.environment(session, "toy")
-    assert not environments.is_complete(Path(".nox/toy"), ["toy"])
 
 
-@pytest.mark.usefixtures("pins")
-def test_pip_s_settings_are_read_in_a_python_without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_is_told_what_pip_knows_of_indexes_in_a_python_without_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environments: Any = importlib.import_module("sessions.environments")
-    environments.pip.cache_clear()
-    monkeypatch.setattr(environments, "find_spec", lambda name: name == "uv" or None)
-    session, folder = Quiet(), an_environment()
-    assert "uv" in environments.new_environment(session, folder)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")  # which uv does not know
-    assert "uv" not in environments.new_environment(session, folder)
+    monkeypatch.setattr(environments, "find_spec", lambda _: None)
+    environments.settings_of_pip.cache_clear()
+    for name in (*environments.OF_PIP.values(), "PIP_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    settings = "index-url = https://a/simple\nextra-index-url =\n  https://b\n  https://c\n"
+    (tmp_path / "pip.conf").write_text(f"[global]\n{settings}no-index = true\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://d")  # decides
+    monkeypatch.setenv("UV_NO_INDEX", "0")  # uv's own stays
+    found = environments.settings_of_pip()
+    environments.settings_of_pip.cache_clear()
+    expected = {"UV_DEFAULT_INDEX": "https://a/simple", "UV_INDEX": "https://d"}
+    assert {name: found.get(name) for name in expected} == expected
+    assert not found.keys() & {"UV_NO_INDEX", "UV_FIND_LINKS"}
 
 
-@pytest.mark.parametrize(
-    ("offered", "chosen"),
-    [
-        ("2.1, 2.0+cpu, 2.0", "torch-cpu"),
-        ("2.1+cpu, 2.0", "torch"),
-    ],
-)
-def test_a_build_for_cpus_is_taken_where_pip_finds_it(
+@pytest.mark.parametrize(("offered", "chosen"), [("2.0+cpu", "torch-cpu"), ("2.0", "torch")])
+def test_a_build_for_cpus_is_taken_where_an_index_has_it(
     pins: Path, monkeypatch: pytest.MonkeyPatch, offered: str, chosen: str
 ) -> None:
     environments: Any = importlib.import_module("sessions.environments")
-    Path("constraints/torch-cpu.txt").write_text("torch==2.0+cpu \\\n    --hash=sha256:0\n")
-    monkeypatch.setattr(environments, "output_of_pip", lambda *_: f"torch\nAvailable: {offered}\n")
-    monkeypatch.setattr(environments, "pip", lambda: ["pip"])
-    session: Any = Quiet()
-    environments.install(session, an_environment(), ["toy", "torch-cpu"])
-    asked = {flag for command in session.ran for flag in command if "requirement=" in flag}
-    assert asked == {f"--requirement=constraints/{name}.txt" for name in ("toy", chosen)}
+    digest = make_wheel(Path(f"torch-{offered}-py3-none-any.whl"))
+    for name, version in {"torch-cpu": "2.0+cpu", "torch": "2.0"}.items():
+        path = pins.parent / f"{name}.txt"
+        path.write_text(f"torch=={version} --hash=sha256:{digest}\n")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    environments.is_offered.cache_clear()
+    session: Any = Session()
+    environments.environment(session, "one", ["toy", "torch-cpu"])
+    environments.is_offered.cache_clear()
+    assert session.ran[-1][-2:] == ("constraints/toy.txt", f"constraints/{chosen}.txt")
