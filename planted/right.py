@@ -4,6 +4,9 @@ python -m planted.right jax --seeds 20
 """
 
 if __name__ == "__main__":
+    import os
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait by spinning
     from common.base.tuning import keep_memory
 
     keep_memory()

@@ -15,6 +15,13 @@ from typing import Any
 import hypothesis
 import pytest
 
+# As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet. It is read when
+# NumPy or a framework is loaded.
+os.environ["OMP_NUM_THREADS"] = "1"
+# Tests run at the same time: threads that spin take cores from others, and three steps of a narrow
+# ResNet-18 in PyTorch took 26 s instead of 0.3.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # An assertion of a helper that fails is printed with its values.
 pytest.register_assert_rewrite(*(x.stem for x in Path(__file__).parent.glob("support/*.py")))
 import agreement
@@ -29,12 +36,6 @@ from common.compare.runs import Run
 
 if find_spec("playwright"):
     from browser_tabs import base_url as base_url, browser as browser, tab as tab
-
-# As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
-os.environ["OMP_NUM_THREADS"] = "1"
-# Tests run at the same time: threads that spin take cores from others, and three steps of a narrow
-# ResNet-18 in PyTorch took 26 s instead of 0.3.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # An example that waits for a busy processor has not failed.
 hypothesis.settings.register_profile("patient", deadline=None)
