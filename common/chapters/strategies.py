@@ -188,10 +188,8 @@ def _suites() -> Iterator[Suite]:
         yield _suite(f"float64-{name}-mesh", (), more, strategy=name, replicas=2)
     native_suite = partial(_suite, native=True)
     yield native_suite("float64-native-data", (2,), (3,), strategy="data")
-    for name, order in {"pipeline": "gpipe", "naive": "naive"}.items():
-        yield native_suite(
-            f"float64-native-{name}", (3,), (2,), strategy="pipeline", schedule=order
-        )
+    pipeline = {"strategy": "pipeline", "schedule": "gpipe"}
+    yield native_suite("float64-native-pipeline", (3,), (2,), **pipeline)
     yield native_suite("float64-native-tensor", (3,), (2,), strategy="tensor")
     yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1")
     yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
