@@ -129,6 +129,7 @@ def tests(session: nox.Session) -> None:
         if not passes(session, *command, env=env):
             failed.append(part)
 
+    run_common(session, "notebooks.web.runtime")  # a browser's tests load it
     run("common", python_of.common(session), *command)
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
@@ -272,6 +273,8 @@ def site(session: nox.Session) -> None:
     """Build the site of chapters, pages and reference in results/site, and check its links."""
     python = python_of.site(session)
     session.run(python, "-m", "notebooks.build", "--check")
+    session.run(python, "-m", "notebooks.web.runtime")
     flags = ["-W", "--keep-going", "-q", "-E", *session.posargs]  # a broken link is an error
     session.run(python, "-m", "sphinx", *flags, "docs", str(RESULTS / "site"))
-    session.log(f"open {RESULTS / 'site' / 'index.html'}")
+    session.log(f"open {RESULTS / 'site' / 'index.html'}, or serve the folder: figures to explore")
+    session.log(f"change only then: python -m http.server --directory {RESULTS / 'site'}")

@@ -1,192 +1,189 @@
-// What the explorers share: shapes, steps, and controls whose values stand in the page's address.
-globalThis.explorer = (() => {
-  "use strict";
+// The forms of the explorers. Python computes and draws: notebooks/explorers, in this browser. A
+// page loads nothing but the site's own files.
 
-  const WRITTEN = 500; // milliseconds from the last change until it stands in the address
-  const PLAY = { step: 1000, all: 30_000 }; // milliseconds that a step and all of them take at most
+const ASSETS = new URL(".", import.meta.url);
+const WRITTEN = 500; // milliseconds from the last change until it stands in the address
+const PLAY = { step: 1000, all: 30_000 }; // milliseconds that a step and all of them take at least
+const MOST = 10_000; // steps, as in forms.py
+const KEYS = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
 
-  function svg(name, attributes, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+let loading = null;
+
+// Python, loaded once for all figures of a page.
+function python() {
+  return loading ??= (async () => {
+    const { loadPyodide } = await import(new URL("pyodide/pyodide.mjs", ASSETS));
+    const runtime = await loadPyodide();
+    const archive = await fetch(new URL("explorers.zip", ASSETS));
+    runtime.unpackArchive(new Uint8Array(await archive.arrayBuffer()), "zip");
+    return runtime.pyimport("notebooks.explorers.figures").answer;
+  })();
+}
+
+const first = (control) =>
+  control.querySelector("option[selected]")?.value ?? control.defaultValue;
+
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+function begin(root) {
+  const shown = root.querySelector(".explorer-answer"), form = root.querySelector(".explorer-form");
+  const status = root.querySelector(".explorer-status"), file = root.querySelector("[type=file]");
+  const controls = [...form.querySelectorAll("select, input[name]")];
+  const named = (name) => form.querySelector(`[name=${name}]`);
+  const slider = form.querySelector("[type=range]");
+  let record = "", asked = 0, writing = null, playing = false, width = shown.clientWidth;
+
+  // Puts an answer into its place, block by block, so that the focus and what is open stay.
+  function put(answer, whole) {
+    [...answer.children].forEach((block, i) => {
+      const place = shown.children[i];
+      if (place.innerHTML !== block.innerHTML) place.innerHTML = block.innerHTML;
+      place.hidden = block.hidden;
+    });
+    settle(JSON.parse(answer.dataset.settled), whole);
   }
 
-  const text = (x, y, words, part = "ink", anchor = "middle") =>
-    svg("text", { x, y, class: `pic-${part}`, "text-anchor": anchor }, words);
-
-  const rect = (x, y, width, height, part, share = 1) =>
-    svg("rect", { x, y, width, height, rx: 2, class: `pic-${part}`, "fill-opacity": share });
-
-  // An entry of a legend.
-  function entry(part, share, words) {
-    const made = document.createElement("span");
-    const colour = rect(0.5, 0.5, 21, 13, part, share);
-    made.append(svg("svg", { width: 22, height: 14 }, colour), ` ${words}`);
-    return made;
+  // What controls show. A number that is being typed is left alone until it is `whole`.
+  function settle({ values, hidden, last }, whole) {
+    if (slider) {
+      slider.max = last;
+      slider.defaultValue = Math.min(last, slider.dataset.first);
+    }
+    for (const control of controls) {
+      control.closest("label").hidden = hidden.includes(control.name);
+      if (whole || control.type !== "number") control.value = values[control.name];
+    }
+    if (!slider) return;
+    slider.setAttribute("aria-valuetext", `${slider.value} of ${last}`);
+    for (const [name, end] of Object.entries({ first: 0, back: 0, next: last, last }))
+      named(name).setAttribute("aria-disabled", Number(slider.value) === end);
   }
 
-  // Three digits of a number of bytes, of which 1000 are a KB.
-  function bytes(size) {
-    const units = ["B", "KB", "MB", "GB", "TB", "PB"];
-    let unit = 0;
-    for (; size >= 999.5; size /= 1000) unit += 1;
-    return `${unit ? size.toPrecision(3) : size}\u00a0${units[unit]}`;
+  // Asks Python; if more has changed before it is loaded, only the last change counts.
+  async function ask(changed = "", whole = true) {
+    const mine = asked += 1;
+    try {
+      status.textContent = "Python is loading.";
+      const answer = await python();
+      if (mine !== asked) return;
+      const choice = Object.fromEntries(controls.map((each) => [each.name, each.value]));
+      const more = { record, changed, room: String(shown.clientWidth) };
+      const html = answer(root.id, JSON.stringify({ ...choice, ...more }));
+      const page = new DOMParser().parseFromString(html, "text/html");
+      put(page.querySelector(".explorer-answer"), whole);
+      status.textContent = "";
+    } catch (error) {
+      status.textContent = `Python cannot be loaded, and this picture stays: ${error.message}`;
+    }
+    clearTimeout(writing); // browsers refuse many changes of an address in a short time
+    writing = setTimeout(write, WRITTEN);
   }
 
-  const exact = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
-
-  // A table of HTML: the first cell of a row is its heading. The last cell of a shorter row takes
-  // the room of those that are missing.
-  function table(headings, rows, caption = "") {
-    const element = (name, children, attributes = {}) => {
-      const made = Object.assign(document.createElement(name), attributes);
-      made.append(...children);
-      return made;
-    };
-    const head = element("tr", headings.map((each) => element("th", [each], { scope: "col" })));
-    const room = (row, place) => place < row.length - 1 ? 1 : headings.length - place;
-    const body = rows.map((row) => element("tr", row.map((each, place) =>
-      place ? element("td", [each], { colSpan: room(row, place) })
-        : element("th", [each], { scope: "row" }))));
-    const parts = [element("thead", [head]), element("tbody", body)];
-    return element("table", caption ? [element("caption", [caption]), ...parts] : parts);
+  // What differs from the first values stands in the address, as `figure.control=value`.
+  function write() {
+    const url = new URL(location.href);
+    for (const control of controls) {
+      const name = `${root.id}.${control.name}`;
+      if (control.value === first(control)) url.searchParams.delete(name);
+      else url.searchParams.set(name, control.value);
+    }
+    history.replaceState(history.state, "", url.href);
   }
 
-  // Numbers stay between the ends of their field, and on its steps; other text counts as what was
-  // there at first.
-  function valueOf(control) {
-    if (!["number", "range"].includes(control.type)) return control.value;
-    const typed = control.value === "" ? Number(control.defaultValue) : Number(control.value);
-    const [min, max, step] = [control.min, control.max, control.step || 1].map(Number);
-    const given = isNaN(step) ? typed : min + Math.round((typed - min) / step) * step; // or "any"
-    return Math.min(max, Math.max(min, given));
+  function read() {
+    const wanted = new URLSearchParams(location.search);
+    if (slider) slider.max = MOST;
+    for (const control of controls) {
+      const begun = control.dataset.first ?? first(control);
+      control.value = wanted.get(`${root.id}.${control.name}`) ?? begun;
+      if (control.value === "") control.value = begun; // where that is no value
+    }
+    const named = [...wanted.keys()].some((name) => name.startsWith(`${root.id}.`));
+    if (named || asked) return ask();
+    settle(JSON.parse(shown.dataset.settled), true);
   }
 
-  const initial = (control) =>
-    control.querySelector("option[selected]")?.value ?? control.defaultValue;
+  function go(step) {
+    slider.value = step;
+    return ask(slider.name);
+  }
 
-  // Buttons, arrow keys and, where there is a button for it, time move a slider step by step.
-  function steps(root, slider) {
-    const button = (name) => root.querySelector(`button[name=${name}]`);
-    const at = () => Number(slider.value), last = () => Number(slider.max);
-    const moves = { first: () => 0, back: () => at() - 1, next: () => at() + 1, last };
-    const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
-    const play = button("play");
-    let timer = null, known;
+  const moves = slider && {
+    first: () => 0, back: () => Number(slider.value) - 1,
+    next: () => Number(slider.value) + 1, last: () => slider.max,
+  };
 
-    function go(step) {
-      slider.value = step;
-      slider.dispatchEvent(new Event("input", { bubbles: true }));
+  function jump(step) {
+    playing = false;
+    go(step);
+  }
+
+  async function play() {
+    playing = !playing;
+    if (playing && slider.value === slider.max) await go(0);
+    while (playing) {
+      named("play").textContent = "pause";
+      await sleep(Math.min(PLAY.step, PLAY.all / slider.max));
+      if (playing) await go(moves.next());
+      playing &&= slider.value !== slider.max;
     }
+    named("play").textContent = "play";
+  }
 
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      if (play) play.textContent = "play";
+  form.addEventListener("input", ({ target }) => {
+    if (target === file) return;
+    playing = false;
+    if (slider && target !== slider && !("view" in target.dataset)) {
+      slider.max = MOST;
+      slider.value = slider.dataset.first;
     }
-
-    function jump(step) {
-      pause();
-      go(step);
-    }
-
-    // Another walk begins at its first step, except for the one that the page has at first.
-    function walk(key, end, step) {
-      if (key === known) return;
-      slider.max = end;
-      slider.value = known === undefined ? step : 0;
-      known = key;
-    }
-
-    // Says where the slider is. Buttons are not `disabled` at the end: the focus stays on them.
-    function shown() {
-      const ends = { first: 0, back: 0, next: last(), last: last() };
-      for (const [name, end] of Object.entries(ends))
-        button(name).setAttribute("aria-disabled", at() === end);
-      slider.setAttribute("aria-valuetext", `${at()} of ${last()}`);
-      if (at() === last()) pause();
-    }
-
-    root.addEventListener("input", (event) => { if (event.isTrusted) pause(); });
+    ask(target.name, target.type !== "number");
+  });
+  form.addEventListener("change", ({ target }) => {
+    if (target.type === "number") ask(target.name);
+  });
+  file?.addEventListener("change", async () => {
+    record = await file.files[0]?.text() ?? "";
+    named("beside").value = "own";
+    ask("record");
+  });
+  if (slider) {
+    for (const [name, move] of Object.entries(moves))
+      named(name).addEventListener("click", () => jump(move()));
+    named("play").addEventListener("click", play);
+    named("play").hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
     root.addEventListener("keydown", (event) => {
       // Lists and fields have these keys to themselves; with a modifier they are the browser's.
-      const other = event.altKey || event.ctrlKey || event.metaKey;
-      if (!(event.key in keys) || other ||
-          event.target.matches("select, [type=number], [type=file]")) return;
+      if (!(event.key in KEYS) || event.altKey || event.ctrlKey || event.metaKey ||
+          event.target.matches("select, input")) return;
       event.preventDefault();
-      jump(moves[keys[event.key]]());
+      jump(moves[KEYS[event.key]]());
     });
-    for (const name of Object.keys(moves))
-      button(name).addEventListener("click", () => jump(moves[name]()));
-    if (play) {
-      play.addEventListener("click", () => {
-        if (timer !== null) return pause();
-        if (at() === last()) go(0);
-        timer = setInterval(() => go(moves.next()), Math.min(PLAY.step, PLAY.all / last()));
-        play.textContent = "pause";
-      });
-      play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    }
-    return { jump, pause, shown, walk };
+    shown.addEventListener("click", ({ target }) => {
+      const step = target.closest("[data-step]")?.dataset.step;
+      if (step) jump(step);
+    });
   }
+  form.addEventListener("pointerdown", python, { once: true });
+  form.addEventListener("focusin", python, { once: true });
+  new ResizeObserver(() => {
+    if (!asked || shown.clientWidth === width) return;
+    width = shown.clientWidth;
+    ask();
+  }).observe(root);
+  addEventListener("popstate", read);
+  form.hidden = false;
+  read();
+}
 
-  // Makes a figure live: `draw(values)` is called at first, and after every change of a control.
-  // What differs from the first values stands in the address, as `figure.control=value`.
-  function start(id, begin) {
-    const root = document.getElementById(id);
-    if (!root) return;
-    const controls = [...root.querySelectorAll("select[name], input[name]:not([type=file])")];
-    const draw = begin({
-      root,
-      data: JSON.parse(root.querySelector("script[type='application/json']").textContent),
-      find: (name) => root.querySelector(`.explorer-${name}`),
-      named: (name) => root.querySelector(`[name=${name}]`),
-      show: (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; },
-    });
-    const update = () =>
-      draw(Object.fromEntries(controls.map((each) => [each.name, valueOf(each)])));
+// A link to another choice on this page needs no other page: Python stays loaded.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='?']");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  dispatchEvent(new PopStateEvent("popstate"));
+  document.querySelector(link.hash)?.scrollIntoView();
+});
 
-    function read() {
-      const asked = new URLSearchParams(location.search);
-      for (const control of controls) {
-        control.value = asked.get(`${id}.${control.name}`) ?? initial(control);
-        if (control.value === "") control.value = initial(control); // where that is no value
-        if (control.type === "number") control.value = valueOf(control);
-      }
-      update();
-    }
-
-    function write() {
-      const url = new URL(location.href);
-      for (const control of controls) {
-        const name = `${id}.${control.name}`, value = String(valueOf(control));
-        if (value === initial(control)) url.searchParams.delete(name);
-        else url.searchParams.set(name, value);
-      }
-      history.replaceState(history.state, "", url.href);
-    }
-
-    let waiting = null; // browsers refuse many changes of an address in a short time
-    root.addEventListener("input", () => {
-      update();
-      clearTimeout(waiting);
-      waiting = setTimeout(write, WRITTEN);
-    });
-    for (const control of controls.filter((each) => each.type === "number"))
-      control.addEventListener("change", () => {
-        control.value = valueOf(control);
-        update();
-      });
-    root.querySelector(".explorer-still").hidden = true;
-    root.querySelector(".explorer-live").hidden = false;
-    read();
-    let width = root.clientWidth;
-    new ResizeObserver(() => {
-      if (root.clientWidth !== width) { width = root.clientWidth; update(); }
-    }).observe(root);
-    addEventListener("popstate", read);
-  }
-
-  return { svg, text, rect, entry, bytes, exact, table, steps, start };
-})();
+document.querySelectorAll(".explorer:has(.explorer-form)").forEach(begin);

@@ -46,7 +46,8 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
                 place = left, top, wide, HIGH
                 drawn.append(svg.rect(place, "ghost", radius=2))
                 if (part := plan.weights[name][number % plan.devices]) is not None:
-                    drawn.append(_filled(part, plan.shapes[name], place))
+                    where = filled(part, plan.shapes[name], place)
+                    drawn.append(svg.rect(where, "cell", share=0.6))
     sizes = [plan.sizes_of(plan.weights, i).values() for i in range(plan.devices)]
     kept = [f"{sum(elements):,}" for elements in sizes]
     rows = f" in {replicas} rows" if replicas > 1 else ""
@@ -58,14 +59,14 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
     return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
 
 
-def _filled(part: Part, shape: tuple[int, ...], place: svg.Place, kind: str = "cell") -> str:
-    """The part in the outline; a flat slice is drawn from the top down."""
+def filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> svg.Place:
+    """Where a part is in the outline of the whole; a flat slice is drawn from the top down."""
     x, y, wide, high = place
     length = math.prod(shape) if part.axis is None else shape[part.axis]
-    start, size = part.start / length, (part.stop - part.start) / length
+    start, share = part.start / length, (part.stop - part.start) / length
     if part.axis == 1:
-        return svg.rect((x + wide * start, y, wide * size, high), kind, share=0.6)
-    return svg.rect((x, y + high * start, wide, high * size), kind, share=0.6)
+        return x + wide * start, y, wide * share, high
+    return x, y + high * start, wide, high * share
 
 
 def pair(devices: int = 2) -> str:
@@ -86,7 +87,8 @@ def pair(devices: int = 2) -> str:
             ("term", 362, 20, 34, whole, (1,), "data-cell"),
         ):
             place = x, middle - high / 2, wide, high
-            drawn += [svg.rect(place, "ghost", radius=2), _filled(part, shape, place, kind)]
+            drawn.append(svg.rect(place, "ghost", radius=2))
+            drawn.append(svg.rect(filled(part, shape, place), kind, share=0.6))
             drawn += [svg.text(x + wide / 2, 26, name, "muted")] if device == 0 else []
         signs = zip((111, 209, 307, 349), "×→×→", strict=True)
         drawn += [svg.text(x, middle + 4, sign) for x, sign in signs]

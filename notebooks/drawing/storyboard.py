@@ -27,15 +27,19 @@ LEGEND: Final = 84
 
 
 class Board:
-    """The geometry that all panels share."""
+    """The geometry that all panels share; `width` is that of one panel, if it is alone."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, width: float = 0) -> None:
         self.schedule, self.moments = schedule, frames(schedule)
         long = schedule.chunks > 1 and len(self.moments) > 3
-        self.columns = 2 if long or schedule.devices == 2 else 1  # panels side by side
-        self.panel = (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
-        self.labels = LABELS if schedule.chunks > 1 else 0  # the width of the chunks' names
+        self.columns = 2 if not width and (long or schedule.devices == 2) else 1  # side by side
+        self.panel = width or (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
+        # The width of the chunks' names.
+        self.labels = LABELS + 8 * (schedule.chunks > 10) if schedule.chunks > 1 else 0
         self.pitch = min(WIDEST, (self.panel - self.labels) / schedule.devices)
+        sums = {mask for frame in self.moments for chunks in frame.held for mask in chunks}
+        longest = max((self.spelled(mask) for mask in sums), key=len)
+        self.named = svg.fits(longest, self.pitch - 6)  # else cells count devices
         lanes = gaps(schedule, self.moments)
         heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in lanes]
         # Where each chunk begins within a panel, and where the panel ends.
@@ -43,7 +47,11 @@ class Board:
         self.step = self.tops[-1] + 14  # from one row of panels to the next
 
     def label(self, mask: int) -> str:
-        """The text of a cell: the devices whose values are in its sum."""
+        """The text of a cell."""
+        return self.spelled(mask) if self.named else str(len(devices_in(mask)))
+
+    def spelled(self, mask: int) -> str:
+        """The devices whose values are in a sum."""
         devices = devices_in(mask)
         return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
 
@@ -62,17 +70,19 @@ def allreduce(algorithm: str, k: int = 4) -> str:
     heading = svg.text(
         MARGIN, 28, f"Allreduce: {algorithm}, {k} devices", "bold", size=15, anchor="start"
     )
-    panels = (_panel(board, number) for number in range(len(board.moments)))
+    panels = []
+    for number in range(len(board.moments)):
+        row, column = divmod(number, board.columns)
+        x = MARGIN + column * (board.panel + BETWEEN)
+        panels.append(panel(board, number, x, 46 + row * board.step))
     below = 46 + rows * board.step
     title = f"Allreduce, {algorithm}, {k} devices, round by round"
     parts = [heading, *panels, *_legend(board, below)]
     return svg.picture(WIDTH, below + LEGEND, title, " ".join(texts), parts)
 
 
-def _panel(board: Board, number: int) -> str:
+def panel(board: Board, number: int, x: float = 0, y: float = 0) -> str:
     """One frame: the sums on every device, and the arrows that led to them."""
-    row, column = divmod(number, board.columns)
-    x, y = MARGIN + column * (board.panel + BETWEEN), 46 + row * board.step
     frame, last = board.moments[number], len(board.moments) - 1
     does = "add" if number and frame.transfers[0].adds else "copy"
     round_ = f"Round {number} of {last}: {does}" if number else "Start"
@@ -90,7 +100,8 @@ def _panel(board: Board, number: int) -> str:
 
 def _names(board: Board, x: float, y: float) -> Iterator[str]:
     """The names of devices and chunks along the edges of a panel."""
-    long = "device " if svg.fits("device 0", board.pitch) else "dev "
+    prefixes, last = ("device ", "dev ", "d", ""), board.schedule.devices - 1
+    long = next(each for each in prefixes if not each or svg.fits(f"{each}{last}", board.pitch))
     for device in range(board.schedule.devices):
         middle = x + board.labels + (device + 0.5) * board.pitch
         yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")

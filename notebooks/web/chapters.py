@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_design.shared import create_component
 
 from common.backends.frameworks import FRAMEWORKS
-from notebooks.drawing.explorers import LABELS
+from notebooks.explorers.runs import LABELS
 from notebooks.text.chapter import CHAPTERS, TEXTS, Cell, cells
 from notebooks.text.notebook import path_of, read
 

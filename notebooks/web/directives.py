@@ -18,8 +18,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from notebooks.drawing import pictures
-from notebooks.drawing.explorers import explorer
+from notebooks.explorers.figures import explorer
 from notebooks.text.sources import ROOT
+from notebooks.web import runtime
 from notebooks.web.chapters import exclude_from_search
 
 TYPES: Final = {
@@ -52,8 +53,9 @@ class Explorer(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure; its scripts are in the folder of assets."""
+        """The figure; Python and its script are in the folder of assets."""
         assets = "../" * self.env.docname.count("/") + "_static"
+        assets = assets if runtime.is_there() else ""
         markup = exclude_from_search(explorer(self.arguments[0], assets))
         return [nodes.raw("", markup, format="html")]
 
@@ -130,6 +132,12 @@ def bring_font(
         context["metatags"] += f"<style>@font-face {{ {face} }}</style>"
 
 
+def bring_python(app: Sphinx, failure: Exception | None) -> None:
+    """Puts Python beside the assets of a site that is complete."""
+    if failure is None and app.builder.format == "html" and runtime.is_there():
+        runtime.bring(app.outdir / "_static")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the directives and the renderer of formulas."""
     app.add_directive("picture", Picture)
@@ -137,5 +145,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("command-help", CommandHelp)
     app.connect("autodoc-process-signature", shorter_signature)
     app.connect("html-page-context", bring_font)
+    app.connect("build-finished", bring_python)
     app.add_html_math_renderer("mathml", (maths, None), (maths, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,10 +20,11 @@ from common.drawing.plans import step
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
-from notebooks.drawing import pictures, pipeline_runs
+from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
 from notebooks.drawing.frames import words
 from notebooks.drawing.mime import mime_bundle
+from notebooks.explorers import pipeline_runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"

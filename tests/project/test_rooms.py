@@ -17,7 +17,7 @@ ROOMS = (
 )
 """Lowest first: a room imports itself and those before it."""
 
-LESSONS = ("drawing", "text", "classroom", "exercises", "web")
+LESSONS = ("drawing", "explorers", "text", "classroom", "exercises", "web")
 """The rooms of `notebooks/`, lowest first."""
 
 OTHERS = {

@@ -1,15 +1,21 @@
-"""Pages with an explorer or a picture in it."""
+"""Pages with explorers or a picture in them."""
 
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Page as Tab
+import pytest
+from browser_tabs import CHROMIUM
 
-from notebooks.drawing.explorers import explorer
+from notebooks.explorers.figures import explorer
+from notebooks.web import runtime
 
 ASSETS = Path(__file__).parents[2] / "docs/_static"
+
+LIVE = pytest.mark.skipif(
+    CHROMIUM is None or not runtime.is_there(),
+    reason="no browser, or no Pyodide: `python -m notebooks.web.runtime` fetches it",
+)
+"""For tests of pages that load Python."""
 
 
 def write_page(folder: Path, content: str) -> str:
@@ -25,21 +31,8 @@ def write_page(folder: Path, content: str) -> str:
     return f"{folder.name}/page.html"
 
 
-def page_of(name: str, folder: Path) -> str:
-    """The address of a page with an explorer in it."""
-    return write_page(folder, explorer(name, "assets"))
-
-
-def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
-    """The results of a function of the page on the figure, after each setting."""
-    values_read: list[Any] = tab.evaluate(
-        f"""([id, settings]) => settings.map(values => {{
-            const root = document.getElementById(id), read = {read};
-            for (const [name, value] of Object.entries(values))
-                root.querySelector(`[name=${{name}}]`).value = value;
-            root.querySelector('select').dispatchEvent(new Event('input', {{bubbles: true}}));
-            return read(root, values);
-        }})""",
-        [figure, settings],
-    )
-    return values_read
+def page_of(folder: Path, *names: str) -> str:
+    """The address of a page with explorers in it."""
+    page = write_page(folder, "".join(explorer(name, "assets") for name in names))
+    runtime.bring(folder / "assets")
+    return page

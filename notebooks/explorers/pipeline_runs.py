@@ -1,6 +1,6 @@
 """Writes docs/pipeline-runs.json: the passes of real runs, which an explorer draws with the plan.
 
-    python -m notebooks.drawing.pipeline_runs runs/*/*-strategies-pipeline-4dev.json
+    python -m notebooks.explorers.pipeline_runs runs/*/*-strategies-pipeline-4dev.json
 
 They are the first steps of runs in all frameworks and orders:
 
@@ -11,7 +11,7 @@ They are the first steps of runs in all frameworks and orders:
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
@@ -20,8 +20,7 @@ from common.parallel.pipelines import IN_FLIGHT
 from common.records.record import Record
 from common.records.store import read_record
 from common.terminal.command import Parser, status
-
-RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
+from notebooks.explorers.runs import RUNS
 
 
 def pipeline_run(record: Record) -> dict[str, Any]:
@@ -56,6 +55,6 @@ def write(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    parser = Parser("python -m notebooks.drawing.pipeline_runs", __doc__)
+    parser = Parser("python -m notebooks.explorers.pipeline_runs", __doc__)
     parser.add_argument("records", nargs="+", type=Path, metavar="FILE", help="records of runs")
     raise SystemExit(status(parser.prog, lambda: write(parser.parse_args().records)))

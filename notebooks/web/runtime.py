@@ -1,0 +1,81 @@
+"""Python for the pages with explorers: Pyodide, which npm has, and the project's own packages.
+
+    python -m notebooks.web.runtime
+
+fetches Pyodide into `.nox`, once. Without it the site is built with pictures that do not change.
+"""
+
+import shutil
+import subprocess
+import tarfile
+from hashlib import sha512
+from pathlib import Path
+from typing import Final
+from zipfile import ZIP_DEFLATED, ZipFile
+
+ROOT: Final = Path(__file__).parents[2]
+
+VERSION: Final = "314.0.0"
+
+DIGEST: Final = (
+    "588a1f4507a163bf080bd9f7fa9f423a32946460821dfaefb51e5d5ca9b40472"
+    "1652e9f607c0c17f5eeb5f2b4c17f29892bb034116be0431a18bc50ac33694df"
+)
+"""SHA-512 of the package, which is checked before anything of it is used."""
+
+PACKAGE: Final = ROOT / ".nox" / f"pyodide-{VERSION}.tgz"
+
+PARTS: Final = (
+    *("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm"),
+    *("python_stdlib.zip", "pyodide-lock.json"),
+)
+
+ROOMS: Final = (
+    *("backends", "base", "chapters", "drawing", "models", "parallel", "scaling", "terminal"),
+)
+"""The rooms of `common/` that explorers import."""
+
+
+def is_there() -> bool:
+    """Whether Pyodide has been fetched, and is the one that is pinned."""
+    return PACKAGE.exists() and sha512(PACKAGE.read_bytes()).hexdigest() == DIGEST
+
+
+def fetch() -> str:
+    """Fetches Pyodide unless it is there; returns why it cannot be had, or nothing."""
+    if is_there():
+        return ""
+    npm = shutil.which("npm")
+    if npm is None:
+        return "there is no npm"
+    PACKAGE.parent.mkdir(exist_ok=True)
+    command = [npm, "pack", f"pyodide@{VERSION}", f"--pack-destination={PACKAGE.parent}"]
+    command += ["--silent", "--fetch-retries=0"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        return "npm cannot be reached"
+    if not is_there():
+        PACKAGE.unlink(missing_ok=True)
+        return "the package has another digest than the pinned one"
+    return ""
+
+
+def bring(assets: Path) -> None:
+    """Puts Pyodide, and the modules that explorers import, into a folder of a site."""
+    folder = assets / "pyodide"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(PACKAGE) as package:
+        for part in PARTS:
+            content = package.extractfile(f"package/{part}")
+            if content:
+                (folder / part).write_bytes(content.read())
+    files = [ROOT / "docs/pipeline-runs.json", ROOT / "notebooks/__init__.py"]
+    files += [path for room in ROOMS for path in (ROOT / "common" / room).rglob("*.py")]
+    files += [path for x in ("drawing", "explorers") for path in ROOT.glob(f"notebooks/{x}/*.py")]
+    with ZipFile(assets / "explorers.zip", "w", ZIP_DEFLATED) as archive:
+        for path in [*sorted(files), ROOT / "common/__init__.py"]:
+            archive.write(path, path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    if reason := fetch():
+        print(f"without Pyodide: {reason}; figures to explore are pictures that do not change")
