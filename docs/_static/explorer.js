@@ -183,7 +183,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   history.pushState(null, "", link.href);
   dispatchEvent(new PopStateEvent("popstate"));
-  document.querySelector(link.hash)?.scrollIntoView();
+  document.getElementById(link.hash.slice(1))?.scrollIntoView();
 });
 
 document.querySelectorAll(".explorer:has(.explorer-form)").forEach(begin);

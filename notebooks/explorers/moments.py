@@ -123,11 +123,13 @@ class Walk:
 
     def exchanged(self, layers: Iterable[str]) -> int:
         """What all groups send to gather, or to scatter, layers once."""
-        return self.plan.replicas * (self.plan.devices - 1) * sum(map(self.plan.size, layers))
+        whole: int = sum(map(self.plan.size, layers))
+        return self.plan.replicas * (self.plan.devices - 1) * whole
 
     def summed(self, i: int, elements: int) -> int:
         """What all-reduces of so many elements for each example of a microbatch send."""
-        return 2 * (self.plan.devices - 1) * self.sizes[i] * elements
+        examples: int = self.sizes[i]
+        return 2 * (self.plan.devices - 1) * examples * elements
 
     def part(self, i: int) -> str:
         return f"Microbatch {i + 1} of {self.count}. " if self.count > 1 else ""

@@ -173,11 +173,12 @@ def told(events: Sequence[TimedPass], step: int) -> str:
     earlier = [event.end for event in events[: step - 1] if event.done.stage == now.stage]
     free = max(earlier, default=0.0)
     waited = f", so it has waited {time(begin - free)}" if begin > free else ""
+    then = counted(live([*done], now.stage), "microbatch")
     needs.append(f"its device is free at {time(free)}{waited}")
     return (
         f"Step {step} of {len(events)}: Device {now.stage} passes microbatch "
         f"{now.microbatch} {way(now)}, from {time(begin)} to {time(end)}. It needs: "
-        f"{'; '.join(needs)}. Then it has {counted(live([*done], now.stage), 'microbatch')} in flight."
+        f"{'; '.join(needs)}. Then it has {then} in flight."
     )
 
 

@@ -20,9 +20,10 @@ from common.parallel.pipelines import IN_FLIGHT, order
 from common.parallel.schedules import SCHEDULES
 from common.scaling.scenario import Scenario
 from notebooks.drawing.frames import words
-from notebooks.explorers.figures import FIGURES
+from notebooks.explorers.figures import FIGURES, answer, explorer
 from notebooks.explorers.moments import STATE, moments
 from notebooks.explorers.runs import kept
+from notebooks.web import runtime
 
 LINKS = {"pipeline": 5, "memory": 8, "shards": 9}
 """How many links of the page lead to a plan."""
@@ -201,3 +202,25 @@ def test_sums_and_messages_of_every_round_are_those_of_another_walk(k: int) -> N
                 spelled = "+".join(str(d) for d in range(k) if mask & 2**d)
                 known = {str(mask.bit_count()), "sum" if mask == 2**k - 1 else spelled}
                 assert "".join(box.itertext()) in known
+
+
+def test_without_pyodide_a_page_has_first_pictures_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in FIGURES:
+        alone, live = explorer(name), explorer(name, "assets")
+        assert answer(name, "{}") in alone
+        assert answer(name, "{}") in live
+        assert not re.search("<(input|select|button|script)", alone)
+    monkeypatch.setattr(runtime, "PACKAGE", tmp_path / "folder" / "pyodide.tgz")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert runtime.fetch() == "there is no npm"
+    npm = tmp_path / "npm"
+    for ends, reason in (
+        ("exit 1", "npm cannot be reached"),
+        (f"echo > {runtime.PACKAGE}", "the package has another digest than the pinned one"),
+    ):
+        npm.write_text(f"#!/bin/sh\n{ends}\n")
+        npm.chmod(0o755)
+        assert runtime.fetch() == reason
+        assert not runtime.PACKAGE.exists()

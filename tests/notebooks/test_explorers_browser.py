@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_tabs import NEEDED, ON_BOTH, fits
+from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
 from explorer_page import LIVE, page_of, write_page
 from explorer_shown import Shown, a_record
-from playwright.sync_api import Browser, Page as Tab, expect
+from playwright.sync_api import Browser, FilePayload, Page as Tab, expect
 
 from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
@@ -26,7 +26,7 @@ LARGEST: dict[str, list[dict[str, Any]]] = {
         *({"stages": p, "microbatches": m} for p, m in ((1, 1), (16, 64))),
         {"stages": 4, "microbatches": 8, "schedule": "gpipe", "beside": "jax"},
     ],
-    "memory": [{**LARGE, "strategy": s, "devices": 8} for s in STRATEGIES],
+    "memory": [{**LARGE, "strategy": s, "devices": 8} for s in ("data", "pipeline")],
     "shards": [
         {"strategy": s, "devices": 8, "depth": 4, "microbatches": 4, "moment": 9}
         for s in STRATEGIES
@@ -41,11 +41,18 @@ LARGEST: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with all explorers."""
-    return page_of(tmp_path_factory.mktemp("live"), *FIGURES)
+    link = '<a href="?shards.strategy=data">a link</a>'
+    return page_of(tmp_path_factory.mktemp("live"), *FIGURES, more=link)
 
 
-def words(tab: Tab, figure: str) -> Any:
-    return expect(tab.locator(f"#{figure} .explorer-words"))
+def says(tab: Tab, figure: str, **choice: Any) -> None:
+    """Waits until a figure says what Python does; it may have to load first."""
+    words = tab.locator(f"#{figure} .explorer-words")
+    expect(words).to_have_text(Shown(figure, **choice).text(), timeout=60_000)
+
+
+def a_file(content: str) -> FilePayload:
+    return {"name": "1.json", "mimeType": "text/json", "buffer": content.encode()}
 
 
 def spilled(tab: Tab) -> list[str]:
@@ -74,11 +81,11 @@ def spilled(tab: Tab) -> list[str]:
 @LIVE
 def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     tab.goto(page)
-    words(tab, "memory").to_have_text(Shown("memory").text())
+    says(tab, "memory")
     tab.locator("#memory [name=devices]").fill("7")
     tab.locator("#memory [name=strategy]").select_option("zero2")
     shown = Shown("memory", devices=7, strategy="zero2")
-    words(tab, "memory").to_have_text(shown.text(), timeout=60_000)
+    says(tab, "memory", devices=7, strategy="zero2")
     cells = tab.locator("#memory .explorer-exact tbody tr").all_text_contents()
     assert cells == ["".join(row) for row in shown.rows("exact")]
     tab.locator("#memory [name=devices]").fill("700")
@@ -87,23 +94,19 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     tab.wait_for_function("location.search === '?memory.strategy=zero2&memory.devices=64'")
     # The address brings the choice back, and a link on the page another one.
     tab.goto(f"{page}?shards.strategy=zero2&shards.moment=14&memory.card=x")
-    words(tab, "shards").to_have_text(Shown("shards", strategy="zero2", moment=14).text())
+    says(tab, "shards", strategy="zero2", moment=14)
     expect(tab.locator("#memory [name=card]")).to_have_value("24")
     expect(tab.locator("#shards [name=replicas]")).to_be_visible()
-    tab.evaluate(
-        "document.body.insertAdjacentHTML('beforeend', '<a href=\"?shards.strategy=data\">go</a>')"
-    )
-    tab.get_by_text("go", exact=True).click()
-    words(tab, "shards").to_have_text(Shown("shards", strategy="data").text())
+    tab.get_by_text("a link", exact=True).click()
+    says(tab, "shards", strategy="data")
     expect(tab.locator("#shards [name=replicas]")).to_be_hidden()
     tab.go_back()
-    words(tab, "shards").to_have_text(Shown("shards", strategy="zero2", moment=14).text())
-    record: Any = {"name": "1.json", "mimeType": "text/json"}
-    record["buffer"] = json.dumps(a_record("gpipe")).encode()
-    tab.locator("#pipeline [type=file]").set_input_files(record)
+    says(tab, "shards", strategy="zero2", moment=14)
+    file = tab.locator("#pipeline [type=file]")
+    file.set_input_files(a_file(json.dumps(a_record("gpipe"))))
     expect(tab.locator("#pipeline .explorer-run .pic-pass")).to_have_count(2 * 3 * 5)
     expect(tab.locator("#pipeline [name=stages]")).to_have_value("3")
-    tab.locator("#pipeline [type=file]").set_input_files({**record, "buffer": b"{"})
+    file.set_input_files(a_file("{"))
     expect(tab.locator("#pipeline .explorer-refused")).to_contain_text("no record of one pipeline")
     expect(tab.locator("#pipeline .explorer-run")).to_be_hidden()
 
@@ -129,10 +132,10 @@ def test_buttons_keys_and_time_step(page: str, tab: Tab) -> None:
         tab.locator(place).focus()
         tab.keyboard.press(key)
         expect(slider).to_have_value(str(expected))
-        words(tab, "rounds").to_have_text(Shown("rounds", round=expected).text(), timeout=60_000)
+        says(tab, "rounds", round=expected)
     expect(tab.locator("#rounds [name=next]")).to_have_attribute("aria-disabled", "true")
     tab.locator("#pipeline .explorer-stage [data-step]").nth(7).click()
-    words(tab, "pipeline").to_contain_text("Step 8 of 64")
+    says(tab, "pipeline", step=8)
     tab.locator("#rounds [name=algorithm]").select_option("star")
     expect(slider).to_have_value("0")
     play.click()
@@ -147,17 +150,20 @@ def test_buttons_keys_and_time_step(page: str, tab: Tab) -> None:
 
 
 @LIVE
-@ON_BOTH
 def test_nothing_is_wider_than_the_window(page: str, tab: Tab) -> None:
     tab.goto(page)
-    assert fits(tab)
-    assert spilled(tab) == []
-    for figure, choices in LARGEST.items():
-        for choice in choices:
+    every = [(figure, choice) for figure, choices in LARGEST.items() for choice in choices]
+    for width, height in SIZES.values():
+        tab.set_viewport_size({"width": width, "height": height})
+        assert fits(tab)
+        assert spilled(tab) == []
+        for figure, choice in every:
             query = "&".join(f"{figure}.{name}={value}" for name, value in choice.items())
-            tab.evaluate(f"history.pushState(null, '', '?{query}')")
-            tab.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
-            words(tab, figure).to_have_text(Shown(figure, **choice).text(), timeout=60_000)
+            tab.evaluate(
+                f"history.pushState(null, '', '?{query}'), "
+                "dispatchEvent(new PopStateEvent('popstate'))"
+            )
+            says(tab, figure, **choice)
             assert fits(tab), choice
             stages = tab.locator(".explorer-stage").all()
             assert all(x.evaluate("x => x.scrollWidth <= x.clientWidth") for x in stages), choice
@@ -177,7 +183,7 @@ def test_without_python_the_first_picture_stays(page: str, browser: Browser, bas
         if scripts:
             field.fill("7")
             expect(tab.locator("#memory .explorer-status")).to_contain_text("cannot be loaded")
-        words(tab, "memory").to_have_text(Shown("memory").text())
+        says(tab, "memory")
         assert tab.locator("#memory svg[role=img]").is_visible()
         context.close()
 

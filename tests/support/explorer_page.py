@@ -31,8 +31,8 @@ def write_page(folder: Path, content: str) -> str:
     return f"{folder.name}/page.html"
 
 
-def page_of(folder: Path, *names: str) -> str:
+def page_of(folder: Path, *names: str, more: str = "") -> str:
     """The address of a page with explorers in it."""
-    page = write_page(folder, "".join(explorer(name, "assets") for name in names))
+    page = write_page(folder, "".join(explorer(name, "assets") for name in names) + more)
     runtime.bring(folder / "assets")
     return page
