@@ -5,7 +5,7 @@ from typing import Final
 
 from common.drawing import svg
 from common.parallel.ledger import Usage
-from common.parallel.pipelines import TimedPass, bubble, most_live
+from common.parallel.pipelines import Pass, TimedPass, bubble, most_live
 from common.parallel.plans import Plan
 
 WIDTH: Final = 480
@@ -41,7 +41,7 @@ def step(plan: Plan, usage: Usage) -> str:
     if plan.strategy == "pipeline":
         events = plan.simulated(usage.examples)
         longest = max(event.end for event in events)
-        blocks += [lanes(plan.schedule, plan.devices, events, longest), legend(PASSES)]
+        blocks += [lanes(TITLES[plan.schedule], plan.devices, events, longest), legend(PASSES)]
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
     blocks += [bars("Memory", usage, max(usage.kept())), legend(kinds)]
     described = "When each device passes which microbatch, and peak bytes by kind."
@@ -66,26 +66,35 @@ def heading(name: str) -> str:
     return svg.text(MARGIN, 18, name, "bold", size=14, anchor="start")
 
 
-def lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: float) -> Block:
+def lanes(
+    name: str,
+    stages: int,
+    events: Sequence[TimedPass],
+    longest: float,
+    unit_of_time: str = "units of time",
+    marked: Pass | None = None,
+) -> Block:
     """The passes of each device; `longest` takes the whole width."""
     end = max(event.end for event in events)
-    note = f"{end:.0f} units of time, {bubble(events, stages):.0%} of it waiting."
+    note = f"{end:.5g} {unit_of_time}, {bubble(events, stages):.0%} of it waiting."
     if stages <= 8:  # more do not fit in the line
         done = [event.done for event in events]
         passes = [[step for step in done if step.stage == i] for i in range(stages)]
         note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
-    shapes = [heading(TITLES[schedule]), _label(36, note)]
+    shapes = [heading(name), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE
         shapes.append(_label(y + 13, f"device {stage}"))
         shapes.append(svg.rect((LEFT, y, end * unit, LANE - 3), "ghost", radius=2))
-    for (stage, microbatch, forward), begin, end in events:
+    for one, begin, end in events:
+        stage, microbatch, forward = one
         wide = (end - begin) * unit
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
         style = PASSES["forward" if forward else "backward"]
         shapes.append(svg.box(place, label, *style))
+        shapes += [svg.rect(place, "got")] * (one == marked)
     return top + stages * LANE + 8, shapes
 
 

@@ -31,7 +31,7 @@ function begin(root) {
   const controls = [...form.querySelectorAll("select, input[name]")];
   const named = (name) => form.querySelector(`[name=${name}]`);
   const slider = form.querySelector("[type=range]");
-  let record = "", asked = 0, writing = null, playing = false, width = shown.clientWidth;
+  let record = "", asked = 0, writing = null, playing = false;
 
   // Puts an answer into its place, block by block, so that the focus and what is open stay.
   function put(answer, whole) {
@@ -55,8 +55,9 @@ function begin(root) {
     }
     if (!slider) return;
     slider.setAttribute("aria-valuetext", `${slider.value} of ${last}`);
-    for (const [name, end] of Object.entries({ first: 0, back: 0, next: last, last }))
-      named(name).setAttribute("aria-disabled", Number(slider.value) === end);
+    const { min, max } = slider;
+    for (const [name, end] of Object.entries({ first: min, back: min, next: max, last: max }))
+      named(name).setAttribute("aria-disabled", slider.value === end);
   }
 
   // Asks Python; if more has changed before it is loaded, only the last change counts.
@@ -67,8 +68,7 @@ function begin(root) {
       const answer = await python();
       if (mine !== asked) return;
       const choice = Object.fromEntries(controls.map((each) => [each.name, each.value]));
-      const more = { record, changed, room: String(shown.clientWidth) };
-      const html = answer(root.id, JSON.stringify({ ...choice, ...more }));
+      const html = answer(root.id, JSON.stringify({ ...choice, record, changed }));
       const page = new DOMParser().parseFromString(html, "text/html");
       put(page.querySelector(".explorer-answer"), whole);
       status.textContent = "";
@@ -109,7 +109,7 @@ function begin(root) {
   }
 
   const moves = slider && {
-    first: () => 0, back: () => Number(slider.value) - 1,
+    first: () => slider.min, back: () => Number(slider.value) - 1,
     next: () => Number(slider.value) + 1, last: () => slider.max,
   };
 
@@ -120,7 +120,7 @@ function begin(root) {
 
   async function play() {
     playing = !playing;
-    if (playing && slider.value === slider.max) await go(0);
+    if (playing && slider.value === slider.max) await go(slider.min);
     while (playing) {
       named("play").textContent = "pause";
       await sleep(Math.min(PLAY.step, PLAY.all / slider.max));
@@ -159,18 +159,9 @@ function begin(root) {
       event.preventDefault();
       jump(moves[KEYS[event.key]]());
     });
-    shown.addEventListener("click", ({ target }) => {
-      const step = target.closest("[data-step]")?.dataset.step;
-      if (step) jump(step);
-    });
   }
   form.addEventListener("pointerdown", python, { once: true });
   form.addEventListener("focusin", python, { once: true });
-  new ResizeObserver(() => {
-    if (!asked || shown.clientWidth === width) return;
-    width = shown.clientWidth;
-    ask();
-  }).observe(root);
   addEventListener("popstate", read);
   form.hidden = false;
   read();

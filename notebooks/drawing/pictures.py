@@ -106,7 +106,9 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works and waits."""
     events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
     longest = max(event.end for timed in events.values() for event in timed)
-    blocks = [plans.lanes(name, stages, timed, longest) for name, timed in events.items()]
+    blocks = [
+        plans.lanes(plans.TITLES[name], stages, timed, longest) for name, timed in events.items()
+    ]
     described = (
         f"{microbatches} microbatches go through {stages} devices, forward and backward. "
         "Each pass takes one unit of time. In empty places of a row, a device waits."

@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
 
-from common.drawing import svg
-
 Choice = Mapping[str, str]
 """What a reader has chosen, by name of a control; what is missing is as at first.
 
-A page adds `room`, the pixels of its width, `changed`, the control that was changed last, and
-`record`, a file's content.
+A page adds `changed`, the control that was changed last, and `record`, a file's content.
 """
 
 END: Final = 10_000
@@ -88,8 +85,8 @@ def number(
     return Control(name, first, ends=ends, label=label, step=step)
 
 
-def slider(name: str, first: int = 0) -> Control:
-    return Control(name, first, slider=True)
+def slider(name: str, first: int = 0, least: int = 0) -> Control:
+    return Control(name, first, ends=(least, END), slider=True)
 
 
 def written(value: Any) -> str:
@@ -106,11 +103,6 @@ def form_of(rows: Form) -> str:
 def values(rows: Form, choice: Choice) -> dict[str, Any]:
     """The values of all controls."""
     return {each.name: each.value(choice.get(each.name, "")) for row in rows for each in row}
-
-
-def room(choice: Choice) -> int:
-    """The width of pictures: what the page has, or one that can be read on a phone."""
-    return Control("room", 480, ends=(240, 1600)).value(choice.get("room", ""))  # type: ignore[no-any-return]
 
 
 def answer(
@@ -140,39 +132,15 @@ def _block(name: str, content: str) -> str:
     return f'<{tag} class="explorer-{name}"{attributes}>{content}</{tag}>'
 
 
-def drawing(width: float, height: float, words: str, shapes: Iterable[str]) -> str:
-    """A picture of this width in pixels, or narrower."""
-    size = f'width="{svg.number(width)}" viewBox="0 0 {svg.number(width)} {svg.number(height)}"'
-    style = 'style="max-width:100%;height:auto" font-size="12" text-anchor="middle"'
-    return f'<svg role="img" aria-label="{escape(words)}" {size} {style}>{"".join(shapes)}</svg>'
-
-
-def entry(part: str, share: float, words: str) -> str:
-    """An entry of a legend."""
-    colour = svg.rect((0.5, 0.5, 21, 13), part, radius=2, share=share)
-    return f'<span><svg width="22" height="14">{colour}</svg> {escape(words)}</span>'
-
-
-def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", now: str = ""
-) -> str:
-    """A table whose rows begin with a heading; a short one is filled by its last cell.
-
-    `now` is the heading of the row that is chosen.
-    """
+def table(headings: Iterable[str], rows: Iterable[Sequence[str]], now: str = "") -> str:
+    """A table whose rows begin with a heading; `now` is that of the row that is chosen."""
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in headings)
     body = []
     for first, *cells in rows:
-        *most, last = cells
-        row = "".join(f"<td>{escape(each)}</td>" for each in most)
-        span = len(headings) - len(cells)
-        row += (
-            f'<td colspan="{span}">{escape(last)}</td>' if span > 1 else f"<td>{escape(last)}</td>"
-        )
-        marked = ' aria-current="true"' if first == now else ""
+        row = "".join(f"<td>{escape(each)}</td>" for each in cells)
+        marked = ' aria-current="true"' * (first == now)
         body.append(f'<tr{marked}><th scope="row">{escape(first)}</th>{row}</tr>')
-    titled = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{titled}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def size(count: float) -> str:
@@ -183,10 +151,6 @@ def size(count: float) -> str:
         del units[0]
     digits = str(count) if isinstance(count, int) else f"{count:#.3g}".rstrip(".")
     return f"{digits}\u00a0{units[0]}"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f}\u00a0%"
 
 
 def counted(count: int, thing: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from common.parallel.ledger import MOVED
 from common.parallel.pipelines import Pass, simulate
 from common.parallel.plans import Part, Plan
 from common.terminal.text import listed
@@ -13,7 +12,7 @@ Held = tuple[Part, str]
 """A part of a tensor, and its role.
 
 `kept` from step to step, `gathered` for a moment, `old` until it is replaced, `new` in it; of
-gradients, summed over nothing (`own`), the group (`group`) or all devices (`sum`).
+gradients, a device's `own`, or the `sum` over devices.
 """
 
 Places = Mapping[str, Sequence[Sequence[Held]]]
@@ -48,16 +47,13 @@ class Moment:
 
     def held(self, plan: Plan, kind: str, device: int) -> int:
         """The elements that a device holds of a kind."""
-        return sum(
-            part.size(plan.shapes[name])
-            for name, devices in self.state[kind].items()
-            for part, role in devices[device]
-            if role != "new"
-        )
+        every = ((name, devices[device]) for name, devices in self.state[kind].items())
+        parts = ((name, part) for name, held in every for part, role in held if role != "new")
+        return sum(part.size(plan.shapes[name]) for name, part in parts)
 
 
 class Walk:
-    """The moments of a step on so many examples so far."""
+    """The moments of a step so far, of one replica or by data parallelism."""
 
     def __init__(self, plan: Plan, examples: int) -> None:
         self.plan, self.made = plan, list[Moment]()
@@ -65,219 +61,161 @@ class Walk:
             kind: {name: [[(p, "kept")] if p else [] for p in x] for name, x in layouts.items()}
             for kind, layouts in (("weights", plan.weights), ("momentum", plan.updated))
         }
-        empty: Places = {name: [[] for _ in layout] for name, layout in plan.weights.items()}
-        self.state = {**kept, "gradients": empty}
+        self.state = {**kept, "gradients": {name: [[]] * plan.devices for name in plan.shapes}}
         self.inputs = {layer: [0] * plan.devices for layer in plan.layers}
-        self.each = "each device" if plan.devices * plan.replicas > 1 else "the device"
-        self.role = "sum" if plan.replicas == 1 else "group" if plan.sharded else "own"
-        rows = [rows.stop - rows.start for rows in plan.rows_of(examples)]
-        parts = [plan.shards_of(here) for here in rows]
-        self.count = max(map(len, parts))
-        cut = [[x.stop - x.start for x in plan.microbatches_of(here)] for here in rows]
-        self.sizes = [sum(x[i] for x in cut if i < len(x)) for i in range(self.count)]
+        here = plan.rows_of(examples)[0].stop
+        self.count = len(plan.shards_of(here))
+        self.sizes = [rows.stop - rows.start for rows in plan.microbatches_of(here)]
+        self.tensor = plan.strategy == "tensor"
+        self.others = plan.devices - 1
 
     def note(self, words: str, about: Sequence[str] = (), moved: str = "", **sent: int) -> None:
         """Notes a moment as it is."""
         inputs = {layer: tuple(counts) for layer, counts in self.inputs.items()}
         sent = {kind: size for kind, size in sent.items() if size}
-        self.made.append(
-            Moment(words, about, sent, moved if sent else "", dict(self.state), inputs)
-        )
+        state, moved = dict(self.state), moved if sent else ""
+        self.made.append(Moment(words, about, sent, moved, state, inputs))
 
     def put(
-        self,
-        kind: str,
-        layers: Iterable[str],
-        made: Callable[[str, int, Sequence[Held]], Sequence[Held]],
+        self, kind: str, layers: Iterable[str], made: Callable[[str, int], Sequence[Held]]
     ) -> None:
-        """Puts other parts into the place of some layers."""
-        places = dict(self.state[kind])
-        for name in (name for layer in layers for name in self.plan.tensors[layer]):
-            places[name] = [made(name, i, held) for i, held in enumerate(places[name])]
-        self.state[kind] = places
+        """Puts other parts into the place of some layers, for each tensor and device."""
+        names = [name for layer in layers for name in self.plan.tensors[layer]]
+        new = {name: [made(name, i) for i in range(self.plan.devices)] for name in names}
+        self.state[kind] = {**self.state[kind], **new}
 
-    def wait(self, layers: Iterable[str], change: int, device: int | None = None) -> None:
+    def wait(self, layers: Iterable[str], change: int, devices: Iterable[int]) -> None:
         for layer in layers:
-            for i in range(self.plan.devices) if device is None else [device]:
-                self.inputs[layer][i] += change
+            for device in devices:
+                self.inputs[layer][device] += change
 
-    def whole(self, name: str) -> Part:
-        return Part(0, 0, self.plan.shapes[name][0])
+    def whole(self, name: str, role: str) -> Held:
+        return Part(0, 0, self.plan.shapes[name][0]), role
 
-    def own(self, name: str, device: int) -> list[Held]:
-        """The gradient that a device updates with."""
+    def own(self, name: str, device: int, role: str = "sum") -> list[Held]:
+        """The part that a device updates."""
         part = self.plan.updated[name][device]
-        return [(part, self.role)] if part else []
+        return [(part, role)] if part else []
 
-    def gather(self, layer: str) -> None:
-        self.put("weights", [layer], lambda name, _, held: [(self.whole(name), "gathered"), *held])
+    def size(self, layers: Iterable[str]) -> int:
+        """What all devices send to gather, or to scatter, layers once."""
+        return self.others * sum(map(self.plan.size, layers))
 
-    def free(self, layer: str) -> None:
-        self.put("weights", [layer], lambda _name, _device, held: held[-1:])
+    def gathered(self, layer: str, words: str) -> None:
+        """Notes how ZeRO-3 gathers weights, and frees them."""
+        before = self.state["weights"]
+        self.put("weights", [layer], lambda x, i: [self.whole(x, "gathered"), *before[x][i]])
+        self.note(words, [layer], "weights", weights=self.size([layer]))
+        self.state["weights"] = before
 
-    def scatter(self, layers: Sequence[str], words: str) -> None:
+    def scattered(self, layers: Sequence[str], words: str) -> None:
         """Notes how whole gradients become slices of their sum, and frees them."""
-        self.put("gradients", layers, lambda name, i, held: [*held, *self.own(name, i)])
-        self.note(words, layers, "gradients", gradients=self.exchanged(layers))
-        self.put("gradients", layers, lambda _name, _device, held: held[1:])
+        self.put("gradients", layers, lambda x, i: [self.whole(x, "own"), *self.own(x, i)])
+        self.note(words, layers, "gradients", gradients=self.size(layers))
+        self.put("gradients", layers, self.own)
 
-    def exchanged(self, layers: Iterable[str]) -> int:
-        """What all groups send to gather, or to scatter, layers once."""
-        whole: int = sum(map(self.plan.size, layers))
-        return self.plan.replicas * (self.plan.devices - 1) * whole
+    def forward(self, layer: str, part: str, size: int) -> None:
+        """A layer's forward pass of a microbatch of this size."""
+        start = f"{part}Forward, {layer}: each device"
+        self.wait([layer], 1, range(self.plan.devices))
+        columns, rows = (list(x) for x in zip(*self.plan.pairs, strict=True))
+        if self.plan.strategy == "zero3":
+            self.gathered(layer, f"{start} gathers the weights, computes, and lets them go.")
+        elif self.tensor and layer in rows:
+            words = f"{start} multiplies the channels that it has. Sums go over all devices."
+            sums = 2 * self.others * size * self.plan.output(layer)
+            self.note(words, [layer], activations=sums)
+        elif self.tensor:
+            what = "some of the channels" if layer in columns else "the whole layer"
+            self.note(f"{start} computes {what}, of the same examples.", [layer])
+        else:
+            self.note(f"{start} computes with its own examples and the whole weights.", [layer])
 
-    def summed(self, i: int, elements: int) -> int:
-        """What all-reduces of so many elements for each example of a microbatch send."""
-        examples: int = self.sizes[i]
-        return 2 * (self.plan.devices - 1) * examples * elements
-
-    def part(self, i: int) -> str:
-        return f"Microbatch {i + 1} of {self.count}. " if self.count > 1 else ""
-
-    def forward(self, layer: str, i: int) -> None:
-        plan, start = self.plan, f"{self.part(i)}Forward, {layer}: {self.each}"
-        self.wait([layer], 1)
-        if plan.strategy == "zero3":
-            self.gather(layer)
-            words = "gathers the slices of its weights from all others, and lets them go as soon as"
-            sent = self.exchanged([layer])
-            self.note(
-                f"{start} {words} it has computed. It keeps the input.",
-                [layer],
-                "weights",
-                weights=sent,
-            )
-            self.free(layer)
-            return
-        columns, rows = (list(x) for x in zip(*plan.pairs, strict=True))
-        if plan.strategy == "tensor" and layer in rows:
-            words = "multiplies the channels that it has by its slice of the weight. The products"
-            sent = self.summed(i, plan.output(layer))
-            self.note(f"{start} {words} are summed over the devices.", [layer], activations=sent)
-            return
-        what = "with its own examples and the whole weights"
-        if plan.strategy == "tensor":
-            some = "some of the channels, all of the same examples"
-            what = some if layer in columns else "the whole layer"
-        self.note(f"{start} computes {what}. It keeps the input for the backward pass.", [layer])
-
-    def backward(self, layer: str, i: int) -> None:
-        plan, start = self.plan, f"{self.part(i)}Backward, {layer}:"
-        self.wait([layer], -1)
+    def backward(self, layer: str, part: str, size: int) -> None:
+        plan, start = self.plan, f"{part}Backward, {layer}: each device has"
+        self.wait([layer], -1, range(plan.devices))
         if not plan.sharded:
-            self.put("gradients", [layer], lambda name, device, _: self.own(name, device))
+            role = "own" if plan.replicas > 1 else "sum"
+            self.put("gradients", [layer], lambda x, i: self.own(x, i, role))
             columns = [column for column, _ in plan.pairs if column != plan.layers[0]]
-            sums = plan.strategy == "tensor" and layer in columns
-            sent = self.summed(i, plan.inputs[layer]) if sums else 0
-            then = " The gradient of its input is summed over the devices." if sent else ""
-            words = f"{start} {self.each} has the gradient of its part of the layer.{then}"
-            self.note(words, [layer], gradients=sent)
+            sums = 2 * self.others * size * plan.inputs[layer]
+            sums *= self.tensor and layer in columns
+            then = " That of its input is summed over the devices." * bool(sums)
+            words = f"{start} the gradient of its part.{then}"
+            self.note(words, [layer], gradients=sums)
             return
-        # Slices that earlier microbatches have left stay behind the whole gradient.
+        # Slices that earlier microbatches have left stay beside the whole gradient.
+        before = self.state["gradients"]
         self.put(
             "gradients",
             [layer],
-            lambda name, _, held: [(self.whole(name), "own"), *(x for x in held if x[1] != "own")],
+            lambda x, i: [self.whole(x, "own"), *(h for h in before[x][i] if h[1] == "sum")],
         )
-        again = plan.strategy == "zero3"
-        if again:
-            self.gather(layer)
-        words = f"{'the weights are gathered again; ' * again}{self.each} has the whole gradient"
-        sent = self.exchanged([layer]) * again
-        self.note(
-            f"{start} {words} of the layer, over its own examples.",
-            [layer],
-            "weights",
-            weights=sent,
-        )
-        if again:
-            self.free(layer)
+        words = f"{start} the whole gradient, over its own examples."
+        if plan.strategy == "zero3":
+            self.gathered(layer, f"{words} The weights are gathered again.")
+        else:
+            self.note(words, [layer])
         if plan.strategy != "zero1":
-            self.put("gradients", [layer], lambda _name, _device, held: held[:1])
-            words = f"{self.part(i)}The gradient of {layer} is scattered: {self.each} adds up its"
-            self.scatter(
-                [layer], f"{words} slice of all devices’ gradients. Then the whole one is freed."
-            )
+            what = f"{part}The gradient of {layer} is scattered"
+            self.scattered([layer], f"{what}: each device sums its slice. The rest is freed.")
 
     def passed(self, one: Pass) -> None:
         """A pass of a pipeline."""
-        plan, (at, i, forward), last = self.plan, one, self.plan.devices - 1
-        names = plan.stages[at]
-        self.wait(names, 1 if forward else -1, at)
-        if forward:
-            size = 0 if at == last else self.sizes[i] * plan.inputs[plan.stages[at + 1][0]]
-            keeps = "the inputs" if len(names) > 1 else "the input"
-            said = f"Forward on device {at}: {listed(names)}. It keeps {keeps}."
-            said += f" It sends the output to device {at + 1}." if size else ""
-            self.note(self.part(i) + said, names, activations=size)
-            return
-        self.put("gradients", names, lambda name, device, _: self.own(name, device))
-        size = self.sizes[i] * plan.inputs[names[0]] if at else 0
-        said = f"Backward on device {at}: it has the gradients of {listed(names)}."
-        said += f" It sends the gradient of its input to device {at - 1}." if size else ""
-        self.note(self.part(i) + said, names, gradients=size)
+        plan, (at, i, forward) = self.plan, one
+        names, to = plan.stages[at], at + 1 if forward else at - 1
+        part = f"Microbatch {i + 1} of {self.count}. " * (self.count > 1)
+        start = f"{part}{'Forward' if forward else 'Backward'} on device {at}: {listed(names)}."
+        self.wait(names, 1 if forward else -1, [at])
+        if not forward:
+            self.put("gradients", names, self.own)
+        ends = 0 <= to < plan.devices
+        size = self.sizes[i] * plan.inputs[plan.stages[max(at, to)][0]] if ends else 0
+        what = "It keeps the inputs" if forward else "It has their gradients"
+        sends = f", and sends its {'output' if forward else 'input’s'} to device {to}" * ends
+        activations, gradients = (size, 0) if forward else (0, size)
+        words = f"{start} {what}{sends}."
+        self.note(words, names, activations=activations, gradients=gradients)
 
     def update(self) -> None:
-        """Sums over groups, updates, and gathers new weights."""
+        """Sums over replicas, updates, and gathers new weights."""
         plan, layers = self.plan, self.plan.layers
         if plan.replicas > 1:
-            self.put(
-                "gradients", layers, lambda _name, _device, held: [(x, "sum") for x, _ in held]
-            )
-            words = (
-                "The gradients of all devices are summed on device 0, and the sum is sent back to "
-                "all."
-                if plan.strategy == "data"
-                else "Devices with the same part, one in each group, sum up their gradients."
-            )
-            updates = sum(map(plan.elements_updated, range(plan.devices)))
-            self.note(words, layers, "gradients", gradients=2 * (plan.replicas - 1) * updates)
-        gathers = plan.strategy in ("zero1", "zero2")
-        if gathers:
-            self.put(
-                "weights",
-                layers,
-                lambda name, device, held: [
-                    (held[0][0], "old"),
-                    *((part, "new") for part, _ in self.own(name, device)),
-                ],
-            )
-        self.note(
-            f"Update: {self.each} has new momentum and new weights of its slice; the rest of its "
-            "weights is still old."
-            if gathers
-            else f"Update: {self.each} updates its weights, by momentum and gradient. Nothing is "
-            "sent.",
-            layers,
-        )
+            self.put("gradients", layers, self.own)
+            sums = 2 * (plan.replicas - 1) * plan.elements_updated(0)
+            words = "Device 0 sums the gradients of all devices, and sends the sum to all."
+            self.note(words, layers, "gradients", gradients=sums)
+        if plan.strategy not in ("zero1", "zero2"):
+            self.note("Update: each device updates its weights. Nothing is sent.", layers)
+            self.put("gradients", layers, lambda *_: [])
+            return
+        before = self.state["weights"]
+        self.put("weights", layers, lambda x, i: [self.whole(x, "old"), *self.own(x, i, "new")])
+        words = "Update: each device has new weights of its slice; the rest is still old."
+        self.note(words, layers)
         self.put("gradients", layers, lambda *_: [])
-        if gathers:
-            self.put("weights", layers, lambda _name, _device, held: [(held[0][0], "kept")])
-            words = f"The new weights are gathered: {self.each} gets all other slices."
-            self.note(words, layers, "weights", weights=self.exchanged(layers))
+        self.state["weights"] = before
+        words = "The new weights are gathered: each device gets all other slices."
+        self.note(words, layers, "weights", weights=self.size(layers))
 
 
 def moments(plan: Plan, examples: int = 256) -> list[Moment]:
-    """The moments of a step of momentum SGD."""
+    """The moments of a step of momentum SGD; replicas only by data parallelism."""
     walk, layers = Walk(plan, examples), plan.layers
     walk.note(f"Before the step: {BEFORE[plan.strategy]}. There are no gradients yet.")
     if plan.strategy == "pipeline":
         for event in simulate(plan.order(walk.count)):
             walk.passed(event.done)
     else:
-        for i in range(walk.count):
+        for i, size in enumerate(walk.sizes[: walk.count]):
+            part = f"Microbatch {i + 1} of {walk.count}. " * (walk.count > 1)
             for layer in layers:
-                walk.forward(layer, i)
+                walk.forward(layer, part, size)
             for layer in reversed(layers):
-                walk.backward(layer, i)
+                walk.backward(layer, part, size)
     if plan.strategy == "zero1":
-        words = f"All gradients are scattered: {walk.each} adds up its slices of all devices’"
-        walk.scatter(layers, f"{words} gradients. Then the whole ones go.")
+        words = "All gradients are scattered: each device sums its slices. The rest is freed."
+        walk.scattered(layers, words)
     walk.update()
     walk.note("After the step: the gradients are gone, and all is as before, with new values.")
     return walk.made
-
-
-def sent(moment: Moment) -> int:
-    """The elements that all devices send."""
-    return sum(moment.sent.get(kind, 0) for kind in MOVED)

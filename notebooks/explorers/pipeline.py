@@ -1,22 +1,19 @@
 """A pipeline, pass by pass: the plan's timeline, and that of a real run below it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-from common.drawing import svg
+from common.drawing import plans
 from common.drawing.plans import TITLES
-from common.parallel.pipelines import Pass, TimedPass, bubble, most_live, needed, order, simulate
+from common.parallel.pipelines import Pass, TimedPass, bubble, needed, order, simulate
 from notebooks.explorers.forms import (
     END,
     Choice,
     Form,
     answer,
     counted,
-    drawing,
     number,
-    percent,
-    room,
     select,
     slider,
     table,
@@ -47,7 +44,7 @@ FORM: Final[Form] = [
             view=True,
         ),
     ],
-    [slider("step", END)],
+    [slider("step", END, 1)],
 ]
 
 BELOW: Final = (
@@ -55,16 +52,7 @@ BELOW: Final = (
     '</p><p class="explorer-key">It is read in this browser and goes nowhere.</p>'
 )
 
-KEY: Final = """A row is a device; a box is a pass, with the number of its microbatch. Forward
-passes are blue and stand high, backward passes are orange and stand low. Tap a box to go to its
-step, and see what it waits for. Dashed boxes come after this step. A thick outline: the pass of
-this step. Thin ones, with lines: what it needs. Live: passed forward, not yet back, so that its
-inputs wait in memory."""
-
 FILLING: Final = "(p − 1) / (m + p − 1)"
-
-LANE, BOX, LOW, FOOT = 28, 19, 6, 18
-"""Of the picture: a row, a box in it, how much lower a backward pass stands, the times below."""
 
 
 def figure(choice: Choice) -> str:
@@ -74,33 +62,38 @@ def figure(choice: Choice) -> str:
     passes = order(schedule, p, m)
     events = simulate(passes, lambda one: chosen["forward" if one.forward else "backward"])
     chosen["step"] = step = min(chosen["step"], len(events))
-    steps = {event.done: i for i, event in enumerate(events, start=1)}
-    columns = {"plan": sums(events, p, "units")}
-    columns["plan"].append(percent(theory(schedule, p, m)))
-    below = ""
+    done = [event.done for event in events[:step]]
+    columns = {"plan": [*sums(events, p, "units"), percent(theory(schedule, p, m))]}
+    blocks = [plans.lanes(TITLES[schedule], p, events[:step], end_of(events), marked=done[-1])]
+    said: list[str] = []
     if run:
         timed = run.events if chosen["times"] == "measured" else alone(run)
         columns[run.name] = [*sums(timed, p, "ms"), "–"]
-        said = "".join(f"<li>{each}</li>" for each in differences(passes, run))
-        real = timeline(timed, steps, step, room(choice), "ms")
-        below = f"<p>Below: {escape(run.name + run.about)}.</p>{real}<ul>{said}</ul>"
+        shown, end = [event for event in timed if event.done in {*done}], end_of(timed)
+        blocks.append(plans.lanes(run.name, p, shown, end, "ms", done[-1]))
+        said = [f"Below: {run.name}{run.about}.", *differences(passes, run)]
+    title = f"A pipeline: {TITLES[schedule]}, {counted(p, 'device')}"
+    drawn = plans.stacked(title, told(events, step), *blocks, plans.legend(plans.PASSES))
     rows = ("whole time", "bubble", "bubble in theory")
-    whole = table(["", *columns], zip(rows, *columns.values(), strict=True))
     formula = "(p − 1) / p, as one device works at a time" if schedule == "naive" else FILLING
-    blocks = [
-        ("words", escape(told(events, step) if step else "Start: no microbatch has been passed.")),
-        ("stage", timeline(events, steps, step, room(choice), "units")),
-        ("refused", refused),
-        ("run", below),
-        ("tables", whole + in_flight(events[:step], passes, m)),
-        (
-            "theory",
-            f"In theory, the bubble is {formula} with p = {counted(p, 'device')} and m = "
-            f"{counted(m, 'microbatch')}, however long a pass takes.",
-        ),
-        ("key", KEY),
-    ]
-    return answer(blocks, chosen, ["times"] * (chosen["beside"] == "nothing"), len(events))
+    theoretical = (
+        f"In theory, the bubble is {formula} with p = {counted(p, 'device')} and m = "
+        f"{counted(m, 'microbatch')}, however long a pass takes. A thick outline: the pass of this "
+        "step. In flight: passed forward, not yet back, so that its inputs wait in memory."
+    )
+    return answer(
+        [
+            ("words", told(events, step)),
+            ("refused", refused),
+            ("stage", drawn),
+            ("run", " ".join(map(escape, said))),
+            ("tables", table(["", *columns], zip(rows, *columns.values(), strict=True))),
+            ("key", theoretical),
+        ],
+        chosen,
+        ["times"] * (chosen["beside"] == "nothing"),
+        len(events),
+    )
 
 
 def beside(chosen: dict[str, Any], choice: Choice) -> tuple[Run | None, str]:
@@ -137,28 +130,16 @@ def time(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def end_of(events: Sequence[TimedPass]) -> float:
+    return max(event.end for event in events)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}\u00a0%"
+
+
 def sums(events: Sequence[TimedPass], devices: int, unit: str) -> list[str]:
-    end = max(event.end for event in events)
-    return [f"{time(end)} {unit}", percent(bubble(events, devices))]
-
-
-def live(done: Sequence[Pass], device: int) -> int:
-    """Microbatches that a device has passed forward, and not yet back."""
-    return sum(1 if each.forward else -1 for each in done if each.stage == device)
-
-
-def in_flight(events: Sequence[TimedPass], passes: Sequence[Sequence[Pass]], m: int) -> str:
-    done = [event.done for event in events]
-    rows = (
-        [
-            f"device {device}",
-            str(live(done, device)),
-            str(most_live(each)),
-            percent(most_live(each) / m),
-        ]
-        for device, each in enumerate(passes)
-    )
-    return table(["", "in flight now", "at most", "of the minibatch"], rows)
+    return [f"{time(end_of(events))} {unit}", percent(bubble(events, devices))]
 
 
 def told(events: Sequence[TimedPass], step: int) -> str:
@@ -173,7 +154,8 @@ def told(events: Sequence[TimedPass], step: int) -> str:
     earlier = [event.end for event in events[: step - 1] if event.done.stage == now.stage]
     free = max(earlier, default=0.0)
     waited = f", so it has waited {time(begin - free)}" if begin > free else ""
-    then = counted(live([*done], now.stage), "microbatch")
+    live = sum(1 if each.forward else -1 for each in done if each.stage == now.stage)
+    then = counted(live, "microbatch")
     needs.append(f"its device is free at {time(free)}{waited}")
     return (
         f"Step {step} of {len(events)}: Device {now.stage} passes microbatch "
@@ -184,57 +166,3 @@ def told(events: Sequence[TimedPass], step: int) -> str:
 
 def way(one: Pass) -> str:
     return "forward" if one.forward else "backward"
-
-
-def timeline(
-    events: Sequence[TimedPass], steps: Mapping[Pass, int], step: int, width: int, measure: str
-) -> str:
-    """A box for each pass, and marks at the pass of this step; `steps` are the plan's."""
-    left, prefix = (62, "device ") if width > 480 else (26, "d")
-    devices, end = 1 + max(event.done.stage for event in events), max(e.end for e in events)
-    unit, height = (width - left - 2) / end, devices * LANE + FOOT
-
-    def place(event: TimedPass) -> svg.Place:
-        wide, y = (event.end - event.begin) * unit, event.done.stage * LANE + 1
-        y += 0 if event.done.forward else LOW
-        return left + event.begin * unit, y, max(0.5, wide - (wide > 4)), BOX
-
-    drawn = []
-    for device in range(devices):
-        drawn.append(svg.text(0, device * LANE + 18, f"{prefix}{device}", "muted", anchor="start"))
-        drawn.append(svg.rect((left, device * LANE, end * unit, LANE - 2), "rule", radius=2))
-    drawn.append(svg.text(left, height - 3, "0", "muted", anchor="start"))
-    drawn.append(svg.text(width - 2, height - 3, f"{time(end)} {measure}", "muted", anchor="end"))
-    places = {event.done: place(event) for event in events}
-    drawn += [box(places[done], done, steps[done], step) for done, *_ in events]
-    now = next((done for done, at in steps.items() if at == step), None)
-    return drawing(
-        width,
-        height,
-        f"When {counted(devices, 'device')} work",
-        [*drawn, *marks(places, now, devices)],
-    )
-
-
-def box(place: svg.Place, done: Pass, at: int, step: int) -> str:
-    """A pass; `at` is its step."""
-    names = ["pass", *["tiny"] * (place[2] <= 5), *["later"] * (at > step)]
-    shapes = [svg.rect(place, "cell" if done.forward else "sent-cell", radius=2, share=0.25)]
-    if svg.fits(str(done.microbatch), place[2], 11):
-        middle = place[0] + place[2] / 2
-        shapes.append(svg.text(middle, place[1] + 14, str(done.microbatch), size=11))
-    return f'<g {svg.classes(*names)} data-step="{at}">{"".join(shapes)}</g>'
-
-
-def marks(places: Mapping[Pass, svg.Place], now: Pass | None, devices: int) -> list[str]:
-    """Outlines of a pass and of those that it needs, with lines between them."""
-    if now is None:
-        return []
-    drawn, (x, y, wide, high) = [], places[now]
-    for each in needed(now, devices):
-        a, b, long, _ = before = places[each]
-        drawn.append(svg.rect(before, "given", radius=2))
-        ends = f"M{a + long:.1f} {b + BOX / 2}L{x:.1f} {y + BOX / 2}"
-        drawn.append(svg.path(ends, "adds"))
-    drawn.append(svg.rect((x, y, max(2, wide), high), "got", radius=2))
-    return [svg.group(drawn, "marks")]

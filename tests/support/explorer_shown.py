@@ -12,6 +12,8 @@ from common.records.record import Record, Split
 from common.settings.config import Config
 from notebooks.explorers.figures import answer
 
+XMLNS = ' xmlns="http://www.w3.org/2000/svg"'
+
 
 class Shown:
     """An answer as a reader sees it."""
@@ -19,7 +21,9 @@ class Shown:
     def __init__(self, figure: str, **choice: Any) -> None:
         given = {name: str(value) for name, value in choice.items()}
         html = answer(figure, json.dumps(given))
-        self.tree = ElementTree.fromstring(html.replace(" hidden>", ' hidden="">'))
+        self.tree = ElementTree.fromstring(
+            html.replace(" hidden>", ' hidden="">').replace(XMLNS, "")
+        )
         self.settled = json.loads(self.tree.attrib["data-settled"])
 
     def block(self, name: str) -> ElementTree.Element:
