@@ -77,10 +77,10 @@ def lanes(
     """The passes of each device; `longest` takes the whole width."""
     end = max(event.end for event in events)
     note = f"{end:.5g} {unit_of_time}, {bubble(events, stages):.0%} of it waiting."
-    if stages <= 8:  # more do not fit in the line
-        done = [event.done for event in events]
-        passes = [[step for step in done if step.stage == i] for i in range(stages)]
-        note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
+    done = [event.done for event in events]
+    passes = [[step for step in done if step.stage == i] for i in range(stages)]
+    most = f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
+    note += most if len(note + most) <= 80 else ""  # more do not fit in the line
     shapes = [heading(name), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
