@@ -125,7 +125,7 @@ def fits(usage: Usage, gigabytes: float) -> str:
     if large:
         first = f"{large} of {len(kept)} devices do not fit {card}: device {device} keeps "
         first += f"{size(kept[device])}."
-    return f"{first} Most takes: {name}, {size(most)} of {size(kept[device])} there."
+    return f"{first} What takes most: {name}, {size(most)} of {size(kept[device])} there."
 
 
 def timed(seconds: Seconds, examples: int) -> str:

@@ -63,7 +63,7 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
     shown = Shown("memory")
     assert shown.text() == (
         "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
-        "Most takes: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
+        "What takes most: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
         "A step takes 88.5\u00a0µs: data 77.6\u00a0µs, compute 10.9\u00a0µs; messages of "
         "7.25\u00a0µs overlap. 2,891,947 examples a second use 6.1\u00a0% of the peak."
     )
@@ -73,7 +73,7 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
         .text()
         .startswith(
             "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 113\u00a0GB. "
-            "Most takes: optimizer, 56.0\u00a0GB of 113\u00a0GB there."
+            "What takes most: optimizer, 56.0\u00a0GB of 113\u00a0GB there."
         )
     )
     usage = Scenario(strategy="zero2", devices=3).usage()
