@@ -31,6 +31,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.errors import RequestError, RunError
 from common.base.machine import cores
+from common.chapters.chapters import SUITES
 from common.chapters.suites import Suite
 from common.compare.findings import Check
 from common.compare.folder import examine
@@ -130,12 +131,16 @@ def short(framework: str, seeds: Sequence[int]) -> Iterator[tuple[str, list[Chec
 
 
 def quick(folder: Path) -> Iterator[tuple[str, list[Check]]]:
-    """The checks of all frameworks' runs of the quick presets; they are removed."""
+    """The checks of all frameworks' runs of the quick presets; right ones are removed."""
     for each in sorted(folder.glob("*/[0-9]*")):
-        results = examine(each, suites=["quick"], planned=quick_devices)
+        seed = {"seed": int(each.name)}
+        suites = [replace(x, settings={**x.settings, **seed}) for x in SUITES if x.name == "quick"]
+        with patch("common.compare.folder.SUITES", suites):  # which have another seed
+            results = examine(each, suites=["quick"], planned=quick_devices)
         checks = [check for result in results for check in result.comparison.checks]
         yield f"seed {each.name}, {each.parent.name}", checks
-        rmtree(each)
+        if all(check.passed for check in checks):
+            rmtree(each)
 
 
 def told(answers: Iterable[tuple[str, list[Check]]]) -> int:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agreement import edit, make
+from agreement import SETTINGS, edit, make
 from numpy_chapter import NumpyChapter
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
+from common.chapters.suites import Suite
 from common.compare.findings import Check
 from common.compare.folder import examine
 from planted import page, right
@@ -61,6 +62,22 @@ def test_a_right_run_that_is_red_is_said(capsys: pytest.CaptureFixture[str]) -> 
         "seed 1, synthetic: FAILED steps: jax scratch on 2, float32: off",
         "1 of 2 checks red, in 1 runs without a bug",
     ]
+
+
+def test_quick_runs_may_have_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "preset", "batch_size", "lr", "steps", "dtype", "train_examples", "test_examples"
+    given = {name: SETTINGS[name] for name in names}
+    suite = Suite("scratch", "quick", ".", (1, 2), (), given | {"seed": 8})
+    monkeypatch.setattr(right, "SUITES", [suite])
+    (tmp_path / "synthetic").mkdir()
+    for framework, devices in product(FRAMEWORKS, (1, 2)):
+        make(
+            tmp_path / "synthetic/3", framework, NumpyChapter(), devices, seed=3, init_weights=None
+        )
+    ((where, checks),) = right.quick(tmp_path)
+    assert where == "seed 3, synthetic"
+    assert [check.why for check in checks if not check.passed] == []
+    assert {check.framework for check in checks if check.check == "steps"} == {*FRAMEWORKS}
 
 
 def test_a_bug_may_change_what_a_run_is_given(tmp_path: Path) -> None:
