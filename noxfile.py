@@ -152,20 +152,15 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def hosts(session: nox.Session) -> None:
-    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: only on 2."""
+    """Train ResNet-18 in 2 and 3 processes, as on several hosts, and compare; `-- jax`."""
     session.env.update(python_of.NO_GPUS)
-    chosen = [name for name in session.posargs if name != "--few"] or available()
-    require_known(session, chosen, FRAMEWORKS)
-    most, out = f"--over-hosts={2 if '--few' in session.posargs else 4}", f"--out={RESULTS}"
-    common = python_of.common(session)
-    decide(session)
+    several = [name for name in available() if name != "mxnet"]  # which has one host
+    chosen = session.posargs or several
+    require_known(session, chosen, several)
     for framework in chosen:
         python, cache = python_of.framework(session, framework), compilation_cache(framework)
-        session.run(python, "-m", "common.grid", framework, most, out, env=cache)
-        grid = ["tests/support/hosts_grid.py", framework, python, most, out]
-        session.run(common, *grid, env={"PYTHONPATH": ".", **cache})
-    plan = [str(RESULTS), most, "--suites", "--frameworks", *chosen]
-    session.run(common, "-m", "common.parity", *plan)
+        tests = ["-m", "pytest", "tests/hosts", "--hosts", "--framework", framework]
+        session.run(python, *tests, env=cache)
 
 
 @nox.session(venv_backend="none")

@@ -39,19 +39,15 @@ def runs(
     results: Path,
     *,
     more_devices: bool = False,
-    over_hosts: int = 0,
     gpus: int = 0,
 ) -> list[Planned]:
     """The runs of a framework: those of plain `nox`, or those that `nox -s grid` adds.
 
-    With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
-    which runs over several are compared, on at most `over_hosts`.
+    With `gpus`, these on GPUs, as far as there are so many.
     """
     planned = []
     for suite in SUITES:
         counts: Iterable[int] = suite.more_devices if more_devices else suite.devices
-        if over_hosts:
-            counts = [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
         if framework not in suite.lacking and suite.kind == ("gpu" if gpus else "cpu"):
             few = (k for k in counts if k <= (gpus or k))
             planned += [(suite.chapter, suite.given(k, results)) for k in few]
@@ -158,9 +154,6 @@ def parser() -> Parser:
     arguments.add_argument("framework", choices=FRAMEWORKS)
     add = arguments.add_mutually_exclusive_group().add_argument
     add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
-    hosts = "instead: the runs on one host, on at most N devices, with which runs over hosts are "
-    hosts += "compared"
-    add("--over-hosts", type=count(DEVICES), metavar="N", default=0, help=hosts)
     add("--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds")
     add = arguments.add_argument
     gpus = "the same runs on GPUs, on at most N of them"
@@ -172,15 +165,14 @@ def parser() -> Parser:
 
 
 def run_grid(flags: argparse.Namespace) -> int:
-    if flags.gpus and (flags.seeds or flags.over_hosts):
-        others = "--seeds and --over-hosts"
-        raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")
+    if flags.gpus and flags.seeds:
+        raise RequestError("--gpus means nothing for --seeds: those runs are on the CPU")
     if flags.seeds:
         same = {"preset": "quick", "devices": 1, "threads": 1}
         seeds = [same | {"seed": n, "out": flags.out / str(n)} for n in range(flags.seeds)]
         planned: list[Planned] = [(chapter, run) for chapter in flags.chapter for run in seeds]
     else:
-        extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
+        extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
         every = runs(flags.framework, flags.out, **extent)
         planned = [run for run in every if run[0] in flags.chapter]
     decide()

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -40,7 +40,7 @@ PAGE_NEEDS: Final = "jinja2"
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--brief] [--over-hosts N] [--gpus N] [--without-gpu ...] DIR
+                               [--brief] [--gpus N] [--without-gpu ...] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
@@ -56,7 +56,6 @@ exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 def parser() -> Parser:
     command = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
     add = command.add_argument
-    most: dict[str, Any] = {"type": count(DEVICES), "metavar": "N", "default": 0}
     add("folder", type=path, metavar="DIR", help="where the records are")
     for flag, known in (("--frameworks", FRAMEWORKS), ("--chapters", CHAPTERS)):
         add(flag, nargs="+", choices=known, default=known, help="compare only these")
@@ -65,9 +64,8 @@ def parser() -> Parser:
     add("--suites", nargs="*", choices=SUITE_NAMES, metavar="NAME", help=suites)
     more = "expect the runs that `nox -s grid` adds, too"
     add("--more-devices", action="store_true", help=more)
-    hosts = "of these suites, expect instead the runs over hosts, on at most N devices"
-    add("--over-hosts", help=hosts, **most)
-    add("--gpus", help="of these suites, expect the runs on GPUs, too, on at most N", **most)
+    gpus = "of these suites, expect the runs on GPUs, too, on at most N"
+    add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
     without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
     brief = "print one line, and no table, for a suite whose checks have all passed, as plain `nox`"
@@ -98,7 +96,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
     for name in ("parity.json", "parity.html"):
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
-    extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
+    extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
     examined = examine(
         flags.folder,
         frameworks=flags.frameworks,
@@ -107,7 +105,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
         planned=None if flags.suites is None else partial(Suite.counts, **extent),
         without_gpu=flags.without_gpu,
     )
-    as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
+    as_plain_nox = flags.suites == [] and not flags.more_devices
     not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
     ignored = in_no_suite(flags.folder, examined) if flags.suites is None else ()
     verdict = verdict_on(examined, not_run, ignored)

@@ -74,7 +74,7 @@ def describe(framework: str) -> None:
         raise SystemExit(str(error)) from None
     gpus, packages = 0, versions(package(framework).DISTRIBUTIONS)
     with suppress(RequestError):  # it sees no GPU
-        gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
+        gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).local)
     packages = {name: version for name, version in packages.items() if version != "none"}
     about = platform.python_version(), gpus, packages, lacks(("hypothesis", "pytest"))
     print(f"\n{json.dumps(asdict(Setup(framework, sys.executable, *about)))}")

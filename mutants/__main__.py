@@ -29,7 +29,7 @@ FILES: Final = (
 )
 """The files that decide numbers, seen from a backend, but for `OTHERS`."""
 OTHERS: Final = (
-    *("chapters", "devices", "hosts", "interfaces", "joining", "libraries", "processes"),
+    *("chapters", "devices", "hosts", "libraries"),
     *("replicas", "server", "servers"),
 )
 LIMIT: Final = "900"

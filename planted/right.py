@@ -57,7 +57,7 @@ class ManySeeds(Job):
     seeds: Sequence[int] = ()
 
     def __call__(self, process: Process) -> None:
-        same = "data", "command_line", "started", "launcher", "environment"
+        same = "data", "command_line", "started", "environment"
         for seed in self.seeds:
             files = replace(self.files, out=Path(str(self.files.out).replace("SEED", str(seed))))
             job = {name: getattr(self, name) for name in same}

@@ -24,7 +24,7 @@ from sessions.pins import PROJECT
 
 @nox.session(venv_backend="none")
 def faults(session: nox.Session) -> None:
-    """Kill runs, fill disks, freeze processes, lose hosts; `-- --short`: each kind once."""
+    """Kill runs and their processes, and fill disks; `-- --short`: each kind once."""
     session.env.update(python_of.NO_GPUS)
     short = "--short" in session.posargs
     tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--numprocesses=3"]

@@ -59,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test only faults, with this number of kills")
     parser.addoption("--gpus", type=int, help="test only GPUs, of this number")
+    parser.addoption("--hosts", action="store_true", help="test only processes of several hosts")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
@@ -85,6 +86,7 @@ def _is_asked_for(item: pytest.Item, option: Callable[[str], Any]) -> bool:
     return (
         (item.get_closest_marker("faults") is None) == (option("--kills") is None)
         and (item.get_closest_marker("gpu") is None) == (option("--gpus") is None)
+        and (item.get_closest_marker("hosts") is not None) == option("--hosts")
         and about_one == (framework is not None)
         and (only is None or framework in only.args)
         and (short is None or framework in short.args or not option("--short"))

@@ -1,49 +1,51 @@
 """The devices that a run asks for and gets, and the process that it is in."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from socket import gethostname
 from typing import Any, Final, Generic, Self, TypeVar
 
+import numpy as np
+
+from common.base.arrays import Array
 from common.base.errors import RequestError
 
 Device = TypeVar("Device")
 
-LOOPBACK: Final = "127.0.0.1"
-"""The address at which a machine reaches only itself."""
 
-
-def list_of_one(value: Any) -> list[Any]:
-    return [value]
+def alone(values: Array) -> Array:
+    """The values of the only process."""
+    return values[None]
 
 
 @dataclass(frozen=True)
 class Process:
     """One of the `count` processes of a run; on its host, one of `local_count`.
 
-    `hosts` and `addresses` tell on which host each one is, by rank, and how the others reach it;
-    they are empty if all are on this machine. `gather` gives a value, which has to be JSON of some
-    hundred bytes, and returns what each process has given, by rank: all call it, in one order.
+    `engine` is what joins processes that a launcher has started. `gathered` returns all processes'
+    `values` of one shape and dtype, (processes, ...), by rank: all call it, in one order.
     """
 
     rank: int = 0
     count: int = 1
     local_rank: int = 0
     local_count: int = 1
-    hosts: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    gather: Callable[[Any], list[Any]] = field(default=list_of_one, compare=False, repr=False)
+    engine: str = ""
+    gathered: Callable[[Array], Array] = field(default=alone, compare=False, repr=False)
 
-    def names(self, kind: str, share: int) -> list[str]:
-        """The names of all devices over several hosts: each process has `share`, by its rank."""
-        return [
-            f"{host} {kind}:{self.hosts[:rank].count(host) * share + index}"
-            for rank, host in enumerate(self.hosts)
-            for index in range(share)
-        ]
+    def gather(self, value: Any) -> list[Any]:
+        """What each process has given, by rank: JSON."""
+        text = json.dumps(value).encode()
+        longest = self.gathered(np.array([len(text)], np.float64)).max()
+        padded = np.frombuffer(text.ljust(int(longest)), np.uint8)
+        rows = self.gathered(padded.astype(np.float64)).astype(np.uint8)
+        return [json.loads(row.tobytes()) for row in rows]
 
-    def address(self, rank: int) -> str:
-        """The IPv4 address at which this process reaches another one, or others reach it."""
-        return self.addresses[rank] if self.addresses else LOOPBACK
+    def any(self, holds: bool) -> bool:
+        """Whether it holds in one of the processes."""
+        return bool(self.gathered(np.array([holds], np.float64)).any())
 
     def share_of(self, devices: Sequence[Device]) -> list[Device]:
         """The process's share of its host's devices. Raises RequestError if they are uneven."""
@@ -78,13 +80,18 @@ class DeviceRequest:
         return cls(*(settings[name] for name in flags))
 
     def on_each(self, process: Process) -> "DeviceRequest":
-        """What is asked for on each host of a run. Raises RequestError if that is uneven."""
-        share, over = divmod(self.count or 0, process.count)
+        """What is asked for on a process's host; over several, one for each if nothing is said.
+
+        Raises RequestError if that is uneven.
+        """
+        if process.count == 1:
+            return self
+        share, over = divmod(self.count or process.count, process.count)
         if over:
             what = f"{self.count} devices cannot be shared by {process.count} processes"
-            how = "--devices counts those of all hosts, and each process has the same number"
+            how = "--devices counts those of all, and each process has the same number"
             raise RequestError(f"{what}: {how}")
-        return replace(self, count=share * process.local_count or None)
+        return replace(self, count=share * process.local_count)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
         """The kind, "cpu" or "gpu", and the number. Raises RequestError if GPUs are lacking."""
@@ -101,15 +108,15 @@ class DeviceRequest:
 
 @dataclass(frozen=True)
 class Devices(Generic[Device]):
-    """The devices of a run: their kind, the names of all, and those of this process."""
+    """The devices of this process, and their kind."""
 
     kind: str
-    names: list[str]
     local: list[Device]
 
-    @classmethod
-    def of(cls, kind: str, devices: Sequence[Device], process: Process) -> "Devices[Device]":
-        """All `devices` of this host, of which a process has its share."""
-        local = process.share_of(devices)
-        names = process.names(kind, len(local)) or [str(device) for device in devices]
-        return cls(kind, names, local)
+    def names(self, process: Process) -> list[str]:
+        """The names of the devices of all processes; over hosts, with the host of each."""
+        if not process.engine:
+            return list(chain(*process.gather(list(map(str, self.local)))))
+        counts = process.gather([gethostname(), len(self.local)])
+        hosts = [host for host, count in counts for _ in range(count)]
+        return [f"{host} {self.kind}:{hosts[:i].count(host)}" for i, host in enumerate(hosts)]

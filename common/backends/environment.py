@@ -20,8 +20,7 @@ class Environment:
     In names, `*` stands for anything. A run sets what is `decided`, removes what is `removed`, and
     sets each of `defaults` that the user has not set. A record names `rounding` variables, the
     error line of a failed run also `breaking` ones. `fatal` ones may end the process without an
-    exception, so another process runs `trial` first. `roles` tell the framework which process
-    this is; they are removed once the run has read them.
+    exception, so another process runs `trial` first.
     """
 
     decided: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +30,6 @@ class Environment:
     breaking: Sequence[str] = ()
     fatal: Sequence[str] = ()
     trial: str = ""
-    roles: Sequence[str] = ()
 
     def apply(self) -> None:
         """Sets what every run decides, before the framework is loaded."""
@@ -46,7 +44,7 @@ class Environment:
         return {
             name: value
             for name, value in values.items()
-            if value and value != self.defaults.get(name) and name not in self.roles
+            if value and value != self.defaults.get(name)
         }
 
     def blame(self, framework: str) -> str:

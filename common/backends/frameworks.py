@@ -14,17 +14,9 @@ WRAPPERS: Final = {
     "pytorch": ("ddp", "fsdp", "dp"),
     "tensorflow": ("mirrored",),
     "jax": ("sharding", "shard_map", "zero3"),
-    "mxnet": ("device", "local", "dist_sync"),
+    "mxnet": ("device", "local"),
 }
 """Each framework's own ways to train on several devices; the first is the default."""
-
-SAME_BITS: Final = {
-    "pytorch": ("scratch", "concise"),
-    "tensorflow": ("scratch", "concise"),
-    "jax": ("scratch",),  # XLA's compiler chooses the sums of `sharding`, and Gloo their order
-    "mxnet": ("scratch", "concise"),
-}
-"""The chapters that give, over several hosts and by default, the same bits as on one host."""
 
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},

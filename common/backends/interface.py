@@ -18,12 +18,12 @@ Tensor = Any
 """A framework's own."""
 
 
-Launch = Callable[..., None]
-"""Called with a worker, a DeviceRequest, options, and the Process that a launcher has started.
+Launch = Callable[[Callable[[Process], None], DeviceRequest, Any], None]
+"""Called with a worker, a DeviceRequest and options.
 
-Calls the worker with a Process in each process that the request needs: most need one. Rank 0 speaks
-and writes for all. Raises what the worker raised, RunError if a process died, RequestError if the
-options do not go together.
+Calls the worker with a Process in each process that the request needs: most need one; or, in one
+that a launcher has started, here, joined with all others. Rank 0 speaks and writes for all. Raises
+what the worker raised, RunError if a process died, RequestError if the options do not go together.
 """
 
 MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
@@ -78,7 +78,7 @@ class Chapter(Protocol):
         """Starts the processes of a run."""
 
     def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Any]:
-        """The devices that are asked for. Called once in each process, before anything else.
+        """The devices of this process. Called once in each, before anything else.
 
         CPU devices are simulated, and share the threads. Raises RequestError if there are fewer:
         never fewer, never silently others.

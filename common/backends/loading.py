@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from common.backends.environment import Environment, unset
+from common.backends.environment import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import native_errors_held_back
@@ -19,9 +19,8 @@ def package(framework: str) -> Any:
     """What of a framework is known without loading it: the names in its `__init__.py`.
 
     DISTRIBUTIONS, the packages whose versions a record names, its own first; PRELOAD, the modules
-    that processes share; ENGINES and TRANSPORTS, what joins processes on several hosts, by chapter,
-    allreduce or wrapper, and by kind of device; ONE_THREAD_EACH, whether several CPU devices may
-    have no more than one thread each; ENVIRONMENT, the variables that it reads.
+    that processes share; ONE_THREAD_EACH, whether several CPU devices may have no more than one
+    thread each; ENVIRONMENT, the variables that it reads.
     """
     return import_module(f"frameworks.{framework}")
 
@@ -38,7 +37,6 @@ def preload(framework: str, *modules: str) -> None:
 def import_backend(framework: str, chapter: str, threads: int, tf32: bool = False) -> Chapter:
     """A chapter of one framework. Raises RequestError if the framework cannot be loaded."""
     environment: Environment = package(framework).ENVIRONMENT
-    unset(environment.roles)  # a launcher, or an earlier job, has told them to the framework
     environment.require_harmless(framework)
     keep_memory()
     set_tf32(tf32)

@@ -15,7 +15,6 @@ from multiprocessing import Pipe, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any, Final
 
 from common.base.signals import held_back, leave_to_parent
@@ -25,9 +24,6 @@ Started: Final = SpawnProcess if sys.platform == "darwin" else ForkProcess
 
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
-
-FREEZE: Final = 14
-"""Seconds after which a process that stands still is ended: just before others give it up."""
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
@@ -95,29 +91,3 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def end_frozen(process: int, runs: Callable[[], bool]) -> None:
-    """Ends a process, while it runs, once it has been frozen for long.
-
-    Looks are counted: the time in which this process is frozen itself, as by Ctrl-Z, is one.
-    """
-
-    def watch() -> None:
-        looks = 0
-        while runs():
-            time.sleep(LOOK)
-            looks = looks + 1 if is_stopped(process) else 0
-            if looks * LOOK > FREEZE:
-                os.kill(process, signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def is_stopped(process: int) -> bool:
-    """Whether a signal has stopped a process; where there is no /proc, that cannot be told."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from common.backends.frameworks import WRAPPERS
 from common.chapters.spec import ChapterSpec, Options, option
-from common.chapters.suites import Settings, Suite, over_hosts
+from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes
 from common.parallel.nets import Net, resnet18
 from common.terminal.values import WIDTH
@@ -106,7 +106,6 @@ CONCISE: Final = ChapterSpec(
     without_gpu="quick",
     suites=(
         Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
-        *over_hosts("concise", {**_SHORT, "steps": 3, "dtype": "float64"}),
         *(_suite(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),
     ),
 )

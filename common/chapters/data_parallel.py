@@ -1,7 +1,7 @@
-"""Data parallelism as the harness runs it: over hosts, recorded, resumed.
+"""Data parallelism as the harness runs it: recorded, and resumed.
 
-Every device has all weights and takes a shard of each minibatch. A listing knows one
-process, so each process passes it only the examples of its devices.
+Every device has all weights and takes a shard of each minibatch. The concise chapter may have
+several processes: each passes its listing only the examples of its devices.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -11,6 +11,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
+from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.interface import (
     Collectives,
     Concise,
@@ -25,6 +26,7 @@ from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.models.nets import trainable
 from common.parallel.replicas import (
+    ONLY,
     Communicator,
     joined,
     same_everywhere,
@@ -38,31 +40,25 @@ from common.parallel.shards import shard_bounds
 Params = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class DataParallel:
-    """What both chapters have of a framework: it satisfies a part of `Chapter`."""
-
-    launch: Launch
-    devices: MakeDevices
-    synchronize: Callable[[Any], None]
-    hosts: Communicator
-
-    def here(self, examples: Sized, devices: Sized) -> slice:
-        """The examples of this process's devices, which the listing splits into shards."""
-        shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
-        bounds = share_of(shards, self.hosts)
-        return slice(bounds[0][0], bounds[-1][1])
+def in_this_process(
+    worker: Callable[[Process], None], request: DeviceRequest, options: object
+) -> None:
+    """Calls `worker` here, for all devices."""
+    worker(ALONE)
 
 
 @dataclass(frozen=True)
-class FromScratch(DataParallel):
+class FromScratch:
     """The chapter from scratch."""
 
+    devices: MakeDevices
+    synchronize: Callable[[Any], None]
     listing: Scratch
     kernels: Kernels
     collectives: Collectives
     on_host: Callable[[Any], Array]
     """Copies a tensor to the host: what follows must not see later updates."""
+    launch: Launch = in_this_process
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: ScratchOptions
@@ -71,22 +67,21 @@ class FromScratch(DataParallel):
         return ScratchTrainer(self, replicas, devices, self.allreduce(options, devices))
 
     def export(self, replicas: Sequence[Params]) -> Weights:
-        """The weights of this process's devices. Raises RunError if the copies differ."""
+        """The weights of the first device. Raises RunError if the copies differ."""
         copies = [{name: self.on_host(p) for name, p in params.items()} for params in replicas]
-        return same_everywhere(copies, self.hosts)
+        return same_everywhere(copies)
 
     def allreduce(self, options: ScratchOptions, devices: Sized) -> Any:
         if options.allreduce == "native":
             return self.collectives.native
-        if options.allreduce == "star" and self.hosts.processes() == 1:
+        if options.allreduce == "star":
             return self.listing.allreduce
-        k = self.hosts.processes() * len(devices)
-        return scheduled(self.collectives.by_schedule, options.allreduce, k)
+        return scheduled(self.collectives.by_schedule, options.allreduce, len(devices))
 
 
 @dataclass(frozen=True)
 class ScratchTrainer:
-    """LeNet from scratch; `replicas` are the parameters of each device of this process."""
+    """LeNet from scratch; `replicas` are the parameters of each device."""
 
     chapter: FromScratch
     replicas: list[Params]
@@ -94,15 +89,13 @@ class ScratchTrainer:
     allreduce: Callable[[Sequence[Any]], list[Any]]
 
     def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
-        here = self.chapter.here(X, self.devices)
         return self.chapter.listing.train_batch(
-            X[here], y[here], self.replicas, self.devices, lr, len(X), self.allreduce
+            X, y, self.replicas, self.devices, lr, len(X), self.allreduce
         )
 
     def gradients(self, X: Array, y: Array) -> Weights:
-        here = self.chapter.here(X, self.devices)
         listing = self.chapter.listing
-        shards = listing.split_batch(X[here], y[here], self.devices)
+        shards = listing.split_batch(X, y, self.devices)
         losses_and_grads = self.chapter.kernels.on_each_device(
             listing.shard_loss_and_grad, self.replicas, *shards, examples=len(X)
         )
@@ -112,12 +105,10 @@ class ScratchTrainer:
 
     def predict(self, X: Array) -> Array:
         chapter, kernels = self.chapter, self.chapter.kernels
-        X_here = X[chapter.here(X, self.devices)]
-        busy = min(len(X_here), len(self.devices))  # the last devices may have no example
-        shards = kernels.scatter(X_here, self.devices[:busy]) if busy else []
+        busy = min(len(X), len(self.devices))  # the last devices may have no example
+        shards = kernels.scatter(X, self.devices[:busy])
         logits = kernels.on_each_device(chapter.listing.lenet, shards, self.replicas[:busy])
-        none = np.zeros((0, 10), X.dtype)
-        return joined(np.concatenate([none, *map(chapter.on_host, logits)]), chapter.hosts)
+        return np.concatenate([*map(chapter.on_host, logits)])
 
     def export(self) -> Weights:
         return self.chapter.export(self.replicas)
@@ -139,11 +130,21 @@ def scheduled(by_schedule: Callable[..., Any], name: str, k: int) -> Callable[..
 
 
 @dataclass(frozen=True)
-class ByWrapper(DataParallel):
-    """The concise chapter: each framework's own data parallelism."""
+class ByWrapper:
+    """The concise chapter: each framework's own data parallelism, maybe over several hosts."""
 
+    devices: MakeDevices
+    synchronize: Callable[[Any], None]
     listing: Concise
     state: State
+    launch: Launch = in_this_process
+    hosts: Communicator = ONLY
+
+    def here(self, examples: Sized, devices: Sized) -> slice:
+        """The examples of this process's devices, which the listing splits into shards."""
+        shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
+        bounds = share_of(shards, self.hosts)
+        return slice(bounds[0][0], bounds[-1][1])
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: ConciseOptions

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from common.chapters.spec import ChapterSpec, Options, meanings, option
-from common.chapters.suites import Settings, Suite, over_hosts
+from common.chapters.suites import Settings, Suite
 from common.parallel.nets import Net, lenet
 
 ALLREDUCES: Final = {
@@ -72,7 +72,6 @@ SCRATCH: Final = ChapterSpec(
         Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
         Suite("scratch", "float64", "float64", (1, 2), (3,), {**_SHORT, "dtype": "float64"}),
         Suite("scratch", "float32", "float32", (1, 2), (3,), {**_SHORT, "dtype": "float32"}),
-        *over_hosts("scratch", {**_SHORT, "steps": 3, "dtype": "float64"}),
         *(_allreduce(name) for name in ALLREDUCES if name != "star"),
     ),
 )

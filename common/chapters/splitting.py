@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Launch, MakeDevices, Trainer
 from common.base.arrays import Array, Weights, part
-from common.base.errors import RequestError, RunError
+from common.base.errors import RunError
+from common.chapters.data_parallel import in_this_process
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.plans import Plan
 
@@ -78,23 +79,17 @@ class BySplitting:
     synchronize: Callable[[Any], None]
     by_hand: MakeTrainer
     native: Callable[[], Mapping[str, MakeTrainer]] = dict
-    native_launch: Launch | None = None
+    native_launch: Launch = in_this_process
 
     def launch(
         self,
         worker: Callable[[Process], None],
         request: DeviceRequest,
         options: StrategiesOptions,
-        process: Process = ALONE,
     ) -> None:
         """Calls `worker` here, or in the native version's processes. Raises RequestError."""
-        if options.native and self.native_launch:
-            self.native_launch(worker, request, options, process)
-        elif process.count > 1:
-            why = "the chapter of strategies moves tensors within one process"
-            raise RequestError(f"{why}: run it on one host, with --launcher none")
-        else:
-            worker(process)
+        launch = self.native_launch if options.native else in_this_process
+        launch(worker, request, options)
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions

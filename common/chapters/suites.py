@@ -12,13 +12,12 @@ Settings = Mapping[str, str | int | float | bool]
 class Suite:
     """Runs that must reach the same result: one for each framework and number of devices.
 
-    Plain `nox` runs them on `devices`, `nox -s grid` also on `more_devices`, `nox -s hosts`
-    those of `hosts`, the number of hosts for each number of devices. All devices are of one
-    `kind`, "cpu" or "gpu". Runs over hosts or on GPUs must give the numbers of the suite
-    that theirs `repeats`, and runs on several devices those on one device, here or in the
-    suite `alone_in`. With `checkpoint_every` among its settings, a run is resumed from its first
-    checkpoint, and must give the bits of the suite that it `repeats`. `lacking` says why a
-    framework has no such runs.
+    Plain `nox` runs them on `devices`, `nox -s grid` also on `more_devices`. All devices are of
+    one `kind`, "cpu" or "gpu". Runs on GPUs must give the numbers of the suite that theirs
+    `repeats`, and runs on several devices those on one device, here or in the suite `alone_in`.
+    With `checkpoint_every` among its settings, a run is resumed from its first checkpoint, and
+    must give the bits of the suite that it `repeats`. `lacking` says why a framework has no such
+    runs.
     """
 
     chapter: str
@@ -27,33 +26,19 @@ class Suite:
     devices: tuple[int, ...]
     more_devices: tuple[int, ...]
     settings: Settings
-    hosts: Mapping[int, int] = field(default_factory=dict)
     kind: str = "cpu"
     repeats: str = ""
     alone_in: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
 
-    def counts(
-        self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
-    ) -> tuple[int, ...]:
-        """The numbers of devices that a session runs, on at most `over_hosts` devices or `gpus`."""
-        if over_hosts:
-            return tuple(k for k in self.hosts if k <= over_hosts)
+    def counts(self, *, more_devices: bool = False, gpus: int = 0) -> tuple[int, ...]:
+        """The numbers of devices that a session runs, on GPUs at most so many."""
         counts = (*self.devices, *(self.more_devices if more_devices else ()))
         return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
 
     def given(self, devices: int, results: Path) -> dict[str, Any]:
         where = {"devices": devices, "device_kind": self.kind, "threads": 1}
         return {**where, "out": results / self.folder, **self.settings}
-
-
-def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
-    """The runs of `nox -s hosts`, and the same on one host, which must give the same bits."""
-    one, several = "one-host", "hosts"
-    return (
-        Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
-        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}, repeats=one),
-    )
 
 
 def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
@@ -69,5 +54,5 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
             alone_in=each.alone_in and f"gpu-{each.alone_in}",
         )
         for each in suites
-        if not each.hosts and not each.repeats
+        if not each.repeats
     ]

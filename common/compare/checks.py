@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from common.backends.frameworks import SAME_BITS
 from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
 from common.compare.collect import Answer, LoadedRecord, Reference, answer_of
@@ -98,7 +97,7 @@ class SuiteResult:
         return self.others(run)
 
     def repeated(self, run: Run) -> Run | None:
-        """The run that a run over hosts, on GPUs or after a resumption repeats."""
+        """The run that a run on GPUs or after a resumption repeats."""
         who = run.record.framework, run.devices
         others = self.related.get(self.suite.repeats, ())
         return next((x for x in others if (x.record.framework, x.devices) == who), None)
@@ -312,20 +311,6 @@ def plan(run: Run, result: SuiteResult) -> Check | None:
     return Check(passed=True)
 
 
-def hosts(run: Run, result: SuiteResult) -> Check | None:
-    """Whether a run over hosts computed what the run that it repeats did."""
-    count = result.suite.hosts.get(run.devices, 1)
-    if count == 1:
-        return None
-    if note := _other_hosts(run, count):
-        return failed(note)
-    if (repeated := result.repeated(run)) is None:
-        return failed("there is no run on one host to compare with")
-    if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
-        return against(run, repeated, result)
-    return same_bits(run, repeated)
-
-
 def same_bits(run: Run, repeated: Run) -> Check:
     """Whether two runs have the same bits in all that is compared."""
     theirs = repeated.arrays
@@ -338,20 +323,6 @@ def same_bits(run: Run, repeated: Run) -> Check:
     ]
     note = f"{other_bits[0]} has other bits" if other_bits else ""
     return Check(passed=not other_bits, note=note, diverged=other_bits)
-
-
-def _other_hosts(run: Run, count: int) -> str:
-    """Why a run was not over so many hosts, or processes instead; or nothing."""
-    names = hosts_of(run)
-    number = len(set(names))
-    if number == count or (number == 1 and len(names) in (count, run.devices)):
-        return ""
-    processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
-    return f"it ran in {processes} on {number} of the {count} hosts that the suite asks for"
-
-
-def hosts_of(run: Run) -> list[str]:
-    return run.record.cluster.hosts if run.record.cluster else [""]
 
 
 def resumed(run: Run, result: SuiteResult) -> Check | None:
@@ -428,7 +399,6 @@ CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
     "curve": curve,
     "devices": devices,
     "plan": plan,
-    "hosts": hosts,
     "gpus": gpus,
     "resumed": resumed,
     "accuracy": accuracy,

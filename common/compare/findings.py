@@ -26,7 +26,6 @@ HEADINGS: Final = {
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
     "plan": "sent and kept as planned",
-    "hosts": "h hosts = 1 host",
     "gpus": "k GPUs = k CPU devices",
     "resumed": "resumed = straight, in every bit",
     "curve": "mean loss of every epoch",

@@ -9,7 +9,7 @@ from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
-from common.compare.checks import SuiteResult, hosts_of
+from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.findings import Verdict
 from common.compare.runs import Run
@@ -40,15 +40,15 @@ def examine(
             continue
         place = folder / suite.folder, suite.chapter, way_of(suite)
         devices = planned(suite) if planned else device_counts(*place, names)
-        if devices and not planned and 1 in (*suite.devices, *suite.more_devices, *suite.hosts):
+        if devices and not planned and 1 in (*suite.devices, *suite.more_devices):
             devices = sorted({1, *devices})
         if devices:
             key = suite.chapter, suite.name
             loaded[key] = gather(*place, names, devices, suite if planned else None)
     if idle := {*suites} - {name for _, name in loaded}:
         raise RequestError(
-            f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --over-hosts, "
-            "--gpus, --frameworks and --chapters; without --suites, all runs there are compared"
+            f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --gpus, "
+            "--frameworks and --chapters; without --suites, all runs there are compared"
         )
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
@@ -66,7 +66,7 @@ def examine(
                 found=loaded[key],
                 references=rounded | exact,
                 related=related,
-                notes=elsewhere(suite, runs[key], on_cpu),
+                notes=elsewhere(suite, on_cpu),
                 lacking={name: suite.lacking[name] for name in suite.lacking if name in frameworks},
                 examined=results,
             )
@@ -78,14 +78,10 @@ def is_exact(run: Run) -> bool:
     return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
 
 
-def elsewhere(suite: Suite, runs: Sequence[Run], without_gpu: Sequence[str]) -> list[str]:
-    """Which frameworks had other devices or hosts than the suite asks for, in words."""
-    several = [run for run in runs if suite.hosts.get(run.devices, 1) > 1]
-    on_one = [run.record.framework for run in several if len(set(hosts_of(run))) == 1]
-    one_host = list(dict.fromkeys(on_one))
+def elsewhere(suite: Suite, without_gpu: Sequence[str]) -> list[str]:
+    """Which frameworks had other devices than the suite asks for, in words."""
     on_cpu = [name for name in without_gpu if suite.kind == "gpu" and name not in suite.lacking]
-    places = {"on the CPU alone": on_cpu, "in processes of one host": one_host}
-    return [f"{where}: {', '.join(names)}" for where, names in places.items() if names]
+    return [f"on the CPU alone: {', '.join(on_cpu)}"] if on_cpu else []
 
 
 def only_in_grid(chapters: Sequence[str]) -> list[str]:

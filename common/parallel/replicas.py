@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,22 @@ class Communicator(Protocol):
         """All processes' `values` of one shape and float dtype, (processes, ...)."""
 
 
+class Only:
+    """The one process of a run."""
+
+    def processes(self) -> int:
+        return 1
+
+    def rank(self) -> int:
+        return 0
+
+    def gathered(self, values: Array) -> Array:
+        return values[None]
+
+
+ONLY: Final = Only()
+
+
 def share_of(parts: Sequence[T], hosts: Communicator) -> Sequence[T]:
     """The parts of this process's devices, of those of all devices."""
     share = len(parts) // hosts.processes()
@@ -44,7 +60,7 @@ def joined(rows: Array, hosts: Communicator) -> Array:
     return np.concatenate([rows[:count] for rows, count in gathered])
 
 
-def same_everywhere(copies: Sequence[Weights], hosts: Communicator) -> Weights:
+def same_everywhere(copies: Sequence[Weights], hosts: Communicator = ONLY) -> Weights:
     """The first of the copies of this process's devices, if those of all are the same.
 
     Any difference is an error of the allreduce or of the update. Raises RunError that names

@@ -74,11 +74,9 @@ class Resumption(Strict):
 
 
 class Cluster(Strict):
-    """The launcher of a run over hosts, its communication, and the host of each process."""
+    """What has joined processes that a launcher has started, and the host of each of them."""
 
-    launcher: str
     engine: str
-    transport: str
     hosts: list[str] = Field(min_length=2)
 
 

@@ -14,13 +14,11 @@ from common.terminal.command import Parser
 from common.terminal.values import (
     COUNT,
     DEVICES,
-    JOIN,
     STEPS,
     THREADS,
     above_zero,
     count,
     path,
-    rank,
     seed,
 )
 
@@ -50,7 +48,6 @@ def parser(framework: str, chapter: str) -> Parser:
     _add_data(command.add_argument_group("data"))
     _add_files(command.add_argument_group("files"))
     _add_checkpoints(command.add_argument_group("checkpoints"))
-    _add_hosts(command.add_argument_group("several hosts"))
     command.set_defaults(framework=framework, chapter=chapter)
     return command
 
@@ -86,7 +83,8 @@ def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any
 
 
 def _add_devices(group: ArgumentGroup) -> None:
-    text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
+    text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none); of all "
+    text += "processes, if a launcher has started several (one for each)"
     _count(group, "--devices", text, DEVICES)
     text = "auto: GPUs if there are any, otherwise simulated CPU devices; "
     text += "gpu: an error if there are none"
@@ -156,16 +154,3 @@ def _add_checkpoints(group: ArgumentGroup) -> None:
     text = "resume from this checkpoint, of any framework and any number of devices: "
     text += "the numbers are the same except for rounding"
     _path(group, "--resume-from", "FILE", text)
-
-
-def _add_hosts(group: ArgumentGroup) -> None:
-    text = "auto: train together with the other processes that a launcher has started; "
-    text += "none: run alone"
-    _choice(group, "--launcher", ("auto", "none"), text)
-    text = "by hand, the same on each host: where the first process listens"
-    group.add_argument("--coordinator", metavar="HOST:PORT", help=text)
-    _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
-    text = "by hand: the number of this host, from 0"
-    _count(group, "--host-rank", text, type=rank, metavar="R")
-    text = "all processes have to start within so many seconds (%(default)s)"
-    _count(group, "--join-timeout", text, JOIN, default=300, metavar="S")

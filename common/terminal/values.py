@@ -26,9 +26,8 @@ MICROBATCHES: Final = 1024
 REPEATS: Final = 1000
 WIDTH: Final = 1024
 STEPS: Final = 10_000_000
-JOIN: Final = 86_400
-"""More than is of use. ResNet-18 of that width has 11 GB of weights, the losses of so many steps
-take 320 MB of memory, and a launcher waits for a day."""
+"""More than is of use. ResNet-18 of that width has 11 GB of weights, and the losses of so many
+steps take 320 MB of memory."""
 
 
 def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:

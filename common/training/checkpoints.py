@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -183,20 +184,22 @@ def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
 
 def require_alike(record: Record, found: Checkpoint | None, process: Process) -> None:
     """Raises RequestError unless all processes, each of which calls it, start alike."""
-    config = record.config
     starts = {
-        "--devices and --device-kind": f"{config.devices} devices, {config.device_kind}",
-        "--dataset and --data-dir": f"the data {config.dataset} {record.data_sha256[:12]}",
-        "--init-weights": f"the initial weights {record.initial_weights_sha256[:12]}",
-        "--checkpoint-dir": f"the checkpoint {found.record.sha256[:12] if found else 'none'}",
+        "flags": record.config.settings(),
+        "variables that may change rounding": record.environment,
+        "code": record.source_sha256,
+        "packages": record.versions,
+        "data": record.data_sha256,
+        "initial weights": record.initial_weights_sha256,
+        "checkpoint": found.record.sha256 if found else "",
     }
-    first, *others = process.gather(starts)
-    for rank, start in enumerate(others, start=1):
-        for flags, value in start.items():
-            if value != first[flags]:
-                where = f" on {process.hosts[rank]}" if process.hosts else ""
-                what = f"process {rank}{where} has {value}, and the first one {first[flags]}"
-                raise RequestError(f"{what}: all hosts need the same {flags}")
+    parts = {part: sha256(repr(start).encode()).hexdigest()[:12] for part, start in starts.items()}
+    first, *others = process.gather(parts)
+    for rank, digests in enumerate(others, start=1):
+        for part, value in digests.items():
+            if value != first[part]:
+                what = f"process {rank} has other {part} than the first one"
+                raise RequestError(f"{what}: start all processes alike")
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:

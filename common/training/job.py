@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from common.backends.devices import DeviceRequest, Process
@@ -42,7 +43,6 @@ class Job:
     data: Dataset
     command_line: list[str]
     started: str
-    launcher: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, process: Process) -> None:
@@ -54,16 +54,16 @@ class Job:
             report = Reporter(quiet=self.files.quiet or not first)
             chapter = backend(self.settings["framework"], self.settings["chapter"])
             devices = chapter.devices(process, self.request.on_each(process))
-            config, data, weights = self.settled(len(devices.names), devices.kind)
-            record = self.record(config, data, weights, devices.names, process)
+            names = devices.names(process)
+            config, data, weights = self.settled(len(names), devices.kind)
+            record = self.record(config, data, weights, names, process)
             if first:
                 self.files.require_output_paths(record.file_name())
                 self.hold(record, stack)
-            # Only now does no earlier run write checkpoints.
-            process.gather(stop.asked)
+            process.any(stop.asked)  # only now does no earlier run write checkpoints
             found = choose_checkpoint(self.files, record, report)
             require_alike(record, found, process)
-            report.notice(introduction(config, self.settings["preset"], devices.names))
+            report.notice(introduction(config, self.settings["preset"], names))
             if found:
                 record = resumed(record, found, report)
             if first:
@@ -86,7 +86,7 @@ class Job:
                 Outcome(record.losses, record.epochs),  # a checkpoint's record shares these lists
             )
             outcome = training.train(weights)
-            process.gather(0)  # no record is complete before all processes are done
+            process.any(stop.asked)  # no record is complete before all processes are done
             if first:
                 self.finish(record, outcome)
 
@@ -109,17 +109,9 @@ class Job:
         self, config: Config, data: Dataset, weights: Weights, devices: list[str], process: Process
     ) -> Record:
         framework, chapter, kind = config.framework, config.chapter, config.device_kind
-        about = package(framework)
         cluster = None
-        if process.hosts:
-            settings = config.settings()
-            how = settings.get("allreduce") or settings.get("wrapper", "")
-            cluster = Cluster(
-                launcher=self.launcher,
-                hosts=list(process.hosts),
-                engine=about.ENGINES.get(how, about.ENGINES[chapter]),
-                transport=about.TRANSPORTS[kind],
-            )
+        if process.engine:
+            cluster = Cluster(engine=process.engine, hosts=process.gather(gethostname()))
         return Record(
             framework=framework,
             chapter=chapter,
@@ -128,7 +120,7 @@ class Job:
             started=self.started,
             machine=describe_machine() | (gpus_here() if kind == "gpu" else {}),
             environment=self.environment,
-            versions=versions(("numpy", *about.DISTRIBUTIONS)),
+            versions=versions(("numpy", *package(framework).DISTRIBUTIONS)),
             source_sha256=source_digest(framework),
             devices=devices,
             config=config,

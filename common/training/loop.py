@@ -130,7 +130,7 @@ class Training:
             self._start()
             batches = islice(self._minibatches(epoch, done), steps - done)
             for step, batch in enumerate(batches, before + done + 1):
-                if stops := any(self.process.gather(self.stop.asked)):
+                if stops := self.process.any(self.stop.asked):
                     break
                 queued.append(self._step(step, batch, bar))
                 last = step == before + steps
@@ -140,7 +140,7 @@ class Training:
                     self._start()
             self._settle(queued)
         # Gathered again: a process may need the others to settle.
-        if any(self.process.gather(self.stop.asked)) or stops:
+        if self.process.any(self.stop.asked) or stops:
             self._stop()
 
     def _step(self, step: int, batch: Batch, bar: Bar) -> SupportsFloat:

@@ -11,8 +11,6 @@ from common.backends.environment import Environment
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
-ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
-TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 ONE_THREAD_EACH = False
 
 DEVICE_COUNT = r"(^|\s)--xla_force_host_platform_device_count=\S*"
@@ -43,10 +41,9 @@ ENVIRONMENT = Environment(
     trial="""\
 from contextlib import suppress
 with suppress(ImportError):
-    from jaxlib import _jax
-    _jax.CompileOptions()
+    from jaxlib import xla_client
+    xla_client.CompileOptions()
 """,
-    roles=("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
 )
 """The variables that JAX and Flax read; `docs/environment.md` explains each."""
 

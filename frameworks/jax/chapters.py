@@ -14,16 +14,14 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.jax import scratch
 
-    return FromScratch(
-        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, np.asarray
-    )
+    return FromScratch(devices, synchronize, scratch, kernels, collectives, np.asarray)
 
 
 def concise() -> ByWrapper:
     """ResNet-18, Flax and JAX's native parallelism."""
     from frameworks.jax import concise, replicas
 
-    return ByWrapper(hosts.launch, devices, synchronize, hosts, concise, replicas)
+    return ByWrapper(devices, synchronize, concise, replicas, hosts.launch, hosts)
 
 
 def strategies() -> BySplitting:

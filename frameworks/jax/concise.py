@@ -21,7 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array
 from common.parallel.shards import shard_bounds, shard_sizes
-from frameworks.jax.hosts import all_devices, examples_of_all, lay_out_shards
+from frameworks.jax.hosts import all_devices, gathered
 from frameworks.jax.layouts import AXIS, State, lay_out_each
 from frameworks.jax.optimizer import sgd
 from frameworks.jax.resnet import resnet18
@@ -61,7 +61,9 @@ def scatter(batch: Array, replicas: Replicas, examples: int) -> Tensor:
     padded = np.zeros((len(bounds), size, *batch.shape[1:]), batch.dtype)
     for shard, (a, b) in zip(padded, bounds, strict=True):
         shard[: b - a] = batch[a:b]
-    return lay_out_shards(padded, NamedSharding(replicas.mesh, P(AXIS)))
+    layout = NamedSharding(replicas.mesh, P(AXIS))
+    shards: Tensor = jax.make_array_from_process_local_data(layout, padded)
+    return shards
 
 
 loss = optax.softmax_cross_entropy_with_integer_labels
@@ -86,7 +88,8 @@ def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int
 def predict(X: Array, replicas: Replicas) -> Array:
     """The logits (n, 10) of this process's examples, by the first device's running statistics."""
     net = replicas.graph, replicas.params, replicas.statistics
-    logits = evaluate(replicas.mesh, *net, scatter(X, replicas, examples_of_all(len(X))))
+    examples = int(gathered(np.array([len(X)])).sum())  # of all processes
+    logits = evaluate(replicas.mesh, *net, scatter(X, replicas, examples))
     sizes = shard_sizes(len(X), replicas.mesh.local_mesh.size)
     shards = zip(logits.addressable_shards, sizes, strict=True)
     return np.concatenate([np.asarray(shard.data)[0, :size] for shard, size in shards])

@@ -2,25 +2,18 @@
 
 import logging
 import os
-from dataclasses import replace
 from importlib.util import find_spec
 
 import jax
 
 from common.backends.devices import DeviceRequest, Devices, Process
-from frameworks.jax.hosts import all_devices
-from frameworks.jax.joining import connect, join
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
-    indices = process.share_of(range(request.count or 2))
-    # Read when the CPU client starts its threads, no fewer than it has devices. How many there are
-    # decides how XLA cuts up matrix products, and so their last bits: one process would have as
-    # many as all devices.
-    least = len(indices) * process.count if process.count > 1 else 1
-    os.environ["NPROC"] = str(max(request.threads, least))
-    jax.config.update("jax_num_cpu_devices", len(indices))
+    # Read when the CPU client starts its threads, no fewer than it has devices.
+    os.environ["NPROC"] = str(request.threads)
+    jax.config.update("jax_num_cpu_devices", request.count or 2)
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa by default.
@@ -29,18 +22,9 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     prepare_gpus(request)
     # Steps queued on simulated devices can starve each other of the few threads.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    if process.local_count > 1:
-        jax.config.update("jax_cuda_visible_devices", ",".join(map(str, indices)))
-        request = replace(request, count=len(indices))
-    if process.count > 1:
-        join(process)
     gpus = [] if request.kind == "cpu" else _gpus()
     kind, count = request.settled(len(gpus), "JAX")
-    local = (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count]
-    if process.count > 1:
-        connect(local)
-    names = process.names(kind, len(local)) or list(map(str, all_devices(local)))
-    return Devices(kind, names, local)
+    return Devices(kind, (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count])
 
 
 def synchronize(replicas: object) -> None:
@@ -54,7 +38,9 @@ def prepare_gpus(request: DeviceRequest) -> None:
     if request.kind == "cpu" or not any(find_spec(f"jax_cuda{v}_plugin") for v in (12, 13)):
         jax.config.update("jax_platforms", "cpu")
         return
-    logging.getLogger("jax._src.xla_bridge").addFilter(in_one_line)
+    handler = logging.StreamHandler()
+    handler.addFilter(in_one_line)
+    logging.getLogger("jax").addHandler(handler)
     # By itself it takes three quarters of a GPU's memory at once.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     # By itself XLA times kernels of its own against each other for every product of matrices: on an
@@ -73,7 +59,7 @@ def in_one_line(record: logging.LogRecord) -> bool:
     if record.exc_info:
         record.msg, record.args = f"JAX can use no GPU: {record.exc_info[1]}", ()
         record.exc_info = None
-    return record.levelno >= logging.ERROR
+    return record.levelno >= logging.ERROR or not record.name.endswith("xla_bridge")
 
 
 def _gpus() -> list[jax.Device]:

@@ -11,16 +11,12 @@ from frameworks.mxnet.libraries import cuda_libraries
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
-ENGINES = {
-    **dict.fromkeys(("scratch", "concise"), "dist_sync kvstore"),
-    **dict.fromkeys(("native", "dist_sync"), "dist_sync kvstore, which adds in order of arrival"),
-}
-TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
 # With several threads each, devices wait for one another forever in its OpenBLAS.
 ONE_THREAD_EACH = True
 
 ENVIRONMENT = Environment(
     removed=(
+        "DMLC_ROLE",  # as a scheduler or a server it would serve as soon as it is imported
         *("MXNET_LIBRARY_PATH", "*_DEFAULT_FPMATH_MODE", "DMLC_LOCAL", "DMLC_PS_VAN_TYPE"),
         *("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "PS_DROP_MSG"),
     ),
@@ -57,8 +53,6 @@ except Exception as error:
     os._exit(1)
 os._exit(0)  # it may hang, or complain once more, as Python ends
 """,
-    # As a scheduler or a server it would serve as soon as it is imported.
-    roles=("DMLC_ROLE",),
 )
 """The variables that MXNet reads; `docs/environment.md` explains each."""
 

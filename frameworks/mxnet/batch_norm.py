@@ -9,10 +9,8 @@ from mxnet import autograd, gluon, np, npx
 from mxnet.gluon import HybridBlock
 
 from common.models.nets import EPSILON, MOMENTUM, trainable
-from frameworks.mxnet.collectives import flatten, unflatten
-from frameworks.mxnet.hosts import all_gather_tensors, processes
 from frameworks.mxnet.layouts import Shards, Tensor, each
-from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
+from frameworks.mxnet.reductions import means_over
 
 
 def batch_norm(
@@ -79,14 +77,7 @@ class SyncBatchNorm(BatchNorm):
 
     def means(self, shards: Shards) -> Shards:
         """The mean (channels,) over the global minibatch, on the device of each shard."""
-        if processes() > 1:
-            return means_over_hosts(shards, len(self.weight.list_ctx()))
         return means_over(shards)
-
-    def stand_by(self) -> None:
-        """Takes part in one pass of other processes, for one that has none of the examples."""
-        (channels,) = self.weight.shape
-        attend(len(self.weight.list_ctx()), channels, self.weight.dtype)
 
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, by the statistics over all of them."""
@@ -111,10 +102,6 @@ class SyncBatchNorm(BatchNorm):
 class ExactBatchNorm(SyncBatchNorm):
     """Batch normalization over each device's shard, which adds up as `SyncBatchNorm` does."""
 
-    def means(self, shards: Shards) -> Shards:
-        """The mean over a shard, however many processes there are."""
-        return means_over(shards)
-
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, each by its own statistics."""
         return [Y for X in shards for Y in super(ExactBatchNorm, self).normalize([X])]
@@ -135,18 +122,8 @@ def statistics(net: gluon.Block) -> list[gluon.Parameter]:
 def share_statistics(net: gluon.Block) -> None:
     """Gives every device the running statistics of the first one."""
     first = {statistic.name: statistic.list_data()[0] for statistic in statistics(net)}
-    if processes() > 1:
-        first = unflatten(all_gather_tensors([flatten(first)])[0], first)
     for statistic in statistics(net):
         statistic.set_data(first[statistic.name])
-
-
-def stand_by(net: gluon.Block) -> None:
-    """Takes part in a training pass of other processes, for one that has none of the examples."""
-    norms: list[SyncBatchNorm] = []
-    net.apply(lambda layer: norms.append(layer) if type(layer) is SyncBatchNorm else None)
-    for norm in [*norms, *norms[::-1]] if autograd.is_training() else []:
-        norm.stand_by()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from functools import partial
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting
-from frameworks.mxnet import collectives, hosts, kernels
+from frameworks.mxnet import collectives, kernels
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.layouts import on_host
 
@@ -13,16 +13,14 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.mxnet import scratch
 
-    return FromScratch(
-        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
-    )
+    return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
 def concise() -> ByWrapper:
     """ResNet-18 and Gluon's Trainer."""
     from frameworks.mxnet import concise, replicas
 
-    return ByWrapper(hosts.launch, devices, synchronize, hosts, concise, replicas)
+    return ByWrapper(devices, synchronize, concise, replicas)
 
 
 def strategies() -> BySplitting:

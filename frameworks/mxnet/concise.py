@@ -19,7 +19,6 @@ from mxnet import autograd, gluon
 from common.base.arrays import Array
 from frameworks.mxnet import kernels
 from frameworks.mxnet.batch_norm import share_statistics
-from frameworks.mxnet.hosts import all_gather_tensors
 from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, on_host
 from frameworks.mxnet.resnet import ResNet18, resnet18
 from frameworks.mxnet.wrappers import no_loss, trainer_of
@@ -66,8 +65,8 @@ def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> T
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
         nothing = [no_loss(replicas.net, device) for device in replicas.devices[len(losses) :]]
     autograd.backward(losses + nothing)
-    first, shard_losses = replicas.devices[0], all_gather_tensors(losses + nothing)
-    return sum(shard_loss.as_in_ctx(first) for shard_loss in shard_losses) / examples
+    first = replicas.devices[0]
+    return sum(shard_loss.as_in_ctx(first) for shard_loss in losses + nothing) / examples
 
 
 def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int) -> Tensor:
@@ -79,7 +78,7 @@ def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int
 
 
 def predict(X: Array, replicas: Replicas) -> Array:
-    """The logits (n, 10) of this process's examples, by the first device's running statistics."""
+    """The logits (n, 10) of these examples, by the first device's running statistics."""
     share_statistics(replicas.net)
     logits = replicas.net(scatter(X, replicas))
-    return np.concatenate([np.zeros((0, 10), X.dtype), *map(on_host, logits)])
+    return np.concatenate([*map(on_host, logits)])

@@ -23,7 +23,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
     os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(request.deterministic))
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = str(int(not request.deterministic))
     device = mx.gpu if kind == "gpu" else mx.cpu
-    return Devices.of(kind, [device(index) for index in range(count)], process)
+    return Devices(kind, [device(index) for index in range(count)])
 
 
 def synchronize(replicas: object) -> None:

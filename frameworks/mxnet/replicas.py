@@ -7,8 +7,6 @@ from mxnet import gluon
 
 from common.base.arrays import Array, Weights
 from common.models.nets import trainable
-from common.parallel.replicas import share_of
-from frameworks.mxnet import hosts
 from frameworks.mxnet.batch_norm import unmoved_statistics
 from frameworks.mxnet.concise import Replicas, forward_backward
 from frameworks.mxnet.layouts import (
@@ -37,21 +35,21 @@ def bias(replicas: Replicas) -> Tensor:
 
 
 def copies(replicas: Replicas) -> list[Weights]:
-    """Weights and running statistics of each device of this process."""
+    """Weights and running statistics of each device."""
     params = replicas.net.collect_params()
     return [local_weights(params, device) for device in replicas.devices]
 
 
 def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
-    for weights, device in zip(share_of(per_device, hosts), replicas.devices, strict=True):
+    for weights, device in zip(per_device, replicas.devices, strict=True):
         for name, param in replicas.net.collect_params().items():
             values = from_canonical(name, weights[name])
             param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """The output of each layer with weights, on the first device of this process."""
+    """The output of each layer with weights, on the first device."""
     net, outputs, hooks = replicas.net, Weights(), []
 
     def keep(layer: gluon.Block, inputs: tuple[Tensor, ...], output: Tensor | Shards) -> None:

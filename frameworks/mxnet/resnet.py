@@ -7,7 +7,7 @@ import numpy
 from mxnet.gluon import HybridBlock, nn
 
 from common.models.nets import BLOCKS, STAGES
-from frameworks.mxnet.batch_norm import BatchNorm, batch_norm_of, stand_by
+from frameworks.mxnet.batch_norm import BatchNorm, batch_norm_of
 from frameworks.mxnet.layouts import Shards, each
 
 relu = nn.Activation("relu")  # npx.relu takes several times as long
@@ -63,9 +63,7 @@ class ResNet18(HybridBlock):  # type: ignore[misc]
         forward: Callable[[Shards], Shards] = super().forward
         if self.whole:
             return [Y for X in shards for Y in forward([X])]
-        if not shards:  # all examples are on other hosts
-            stand_by(self)
-        return forward(shards) if shards else []
+        return forward(shards)
 
     def hybrid_forward(self, F: Any, shards: Shards) -> Shards:
         """The same, of shards that may go through the net together."""

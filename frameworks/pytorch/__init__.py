@@ -8,8 +8,6 @@ from common.backends.environment import Environment
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("torch",)
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
-ENGINES = dict.fromkeys(("scratch", "concise", "strategies"), "torch.distributed")
-TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 ONE_THREAD_EACH = False
 ENVIRONMENT = Environment(
     removed=("*_DEFAULT_FPMATH_MODE",),

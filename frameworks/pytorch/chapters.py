@@ -13,16 +13,14 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.pytorch import scratch
 
-    return FromScratch(
-        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
-    )
+    return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
 def concise() -> ByWrapper:
     """ResNet-18 and PyTorch's wrappers."""
     from frameworks.pytorch import concise, replicas, wrappers
 
-    return ByWrapper(wrappers.launch, devices, synchronize, hosts, concise, replicas)
+    return ByWrapper(devices, synchronize, concise, replicas, wrappers.launch, hosts)
 
 
 def strategies() -> BySplitting:

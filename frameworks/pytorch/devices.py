@@ -18,10 +18,10 @@ def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
     torch.backends.cudnn.benchmark = not request.deterministic
     kind, count = settled(request)
     name = "cuda" if kind == "gpu" else "cpu"
-    found = Devices.of(kind, [torch.device(name, index) for index in range(count)], process)
+    local = process.share_of([torch.device(name, index) for index in range(count)])
     if kind == "gpu":
-        torch.cuda.set_device(found.local[0])  # or every process would take memory on the first one
-    return found
+        torch.cuda.set_device(local[0])  # or every process would take memory on the first one
+    return Devices(kind, local)
 
 
 def settled(request: DeviceRequest) -> tuple[str, int]:

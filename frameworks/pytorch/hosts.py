@@ -2,12 +2,15 @@
 
 import gc
 import json
-import socket
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -15,99 +18,138 @@ import torch
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
 import torch.distributed.nn
 from torch import distributed as dist
+from torch.multiprocessing import ProcessContext, ProcessExitedException, start_processes
 
-from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.devices import Process
+from common.base import errors
 from common.base.arrays import Array
-from frameworks.pytorch import PRELOAD
-from frameworks.pytorch.interfaces import interface_used
-from frameworks.pytorch.processes import in_processes
+from common.base.children import end, end_with
+from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
+from common.base.signals import held_back, leave_to_parent, stoppable
 
-LONGEST: Final = 1024
-"""Bytes of a value that processes gather."""
-
-PEER_TIMEOUT = timedelta(seconds=120)
+PEER_TIMEOUT: Final = timedelta(seconds=60)
 """How long a process waits for another one that neither answers nor ends."""
 
+GRACE: Final = 3
+"""Seconds in which the others end by themselves once a process has failed."""
 
-def launch(
-    worker: Callable[[Process], None],
-    request: DeviceRequest,
-    options: object,
-    process: Process = ALONE,
-) -> None:
-    """Calls `worker` here, in a group of all processes if there are several."""
-    if process.count == 1:
-        worker(process)
-    else:
-        launch_processes(worker, 1, process)
+LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
+"""The network interface by which processes of one host connect."""
+
+SHARED: Final = ("common.training.job", "torch._dynamo", "frameworks.pytorch.wrappers")
+"""Modules that are loaded once for all processes of a host; not the one that Python runs."""
+
+CRASHES: Final = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV")
+"""The signals by which the system ends a process for what it has done itself."""
+
+Worker = Callable[[Process], None]
 
 
-def launch_processes(
-    worker: Callable[[Process], None], count: int, process: Process = ALONE
-) -> None:
-    """Calls `worker` in `count` processes for each of those that a launcher has started.
+def launch_processes(worker: Worker, count: int) -> None:
+    """Calls `worker` in `count` processes, in one group; or here, where torchrun has started them.
 
     Raises RequestError or RunError as a worker did, and RunError if a process died; all others are
     ended then.
     """
-    parts = [_part(process, count, index) for index in range(count)]
-    with interface_used(process):
-        if process.count * count == 1:
-            run_in_group(worker, process, dist.HashStore())
-            return
-        address, port, store = rendezvous(process)
-        if count == 1:
-            run_in_group(worker, process, store or (address, port))
-        else:  # the store stays in this process
-            in_processes(partial(run_in_group, worker, store=(address, port)), parts, PRELOAD)
+    rank, world, local_rank, local_count = by_torchrun()
+    if world > 1:
+        process = Process(rank, world, local_rank, local_count, "torchrun", gathered)
+        run_in_group(worker, process)
+    elif count == 1:
+        run_in_group(worker, Process(gathered=gathered), dist.HashStore())
+    else:
+        in_processes(worker, count)
 
 
-def _part(process: Process, count: int, index: int) -> Process:
-    """One of the `count` processes that a process of a launcher starts."""
-    return Process(
-        rank=process.rank * count + index,
-        count=process.count * count,
-        local_rank=process.local_rank * count + index,
-        local_count=process.local_count * count,
-        hosts=tuple(host for host in process.hosts for _ in range(count)),
-        addresses=tuple(address for address in process.addresses for _ in range(count)),
-    )
+def by_torchrun() -> tuple[int, int, int, int]:
+    """Rank and world size of this process, of all and on this host."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    rank, world, local_rank, local_count = (int(os.environ.get(name) or 0) for name in names)
+    return rank, max(world, 1), local_rank, max(local_count, 1)
 
 
-def rendezvous(process: Process) -> tuple[str, int, dist.Store | None]:
-    """Where all processes of a run find each other, and the store there, if this one keeps it.
+def in_processes(worker: Worker, count: int) -> None:
+    """Calls `worker` in new processes of this host."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+    # They are forked by a process that has no thread and no GPU, as this one may have.
+    how = "spawn" if sys.platform == "darwin" else "forkserver"
+    multiprocessing.set_forkserver_preload([*SHARED])
+    with stoppable() as stop:
+        with held_back():  # in the processes, too, until they let signals through
+            context = start_processes(
+                begin, (worker, count, store.port), count, join=False, start_method=how
+            )
+        try:
+            wait_for(context, lambda: stop.asked)
+        except Exception as error:
+            raise cause(error, store, stop.status) from None
+        finally:
+            end(context.processes)
 
-    All processes that a launcher has started call it. On one host, no other host can come there.
+
+def wait_for(context: ProcessContext, stops: Callable[[], bool]) -> None:
+    """Returns once all processes have ended; if it `stops`, they are asked to, in order."""
+    while not context.join(0.2, GRACE):
+        for process in context.processes if stops() else ():
+            if process.is_alive():  # again and again: a run notes it only once it has begun
+                os.kill(process.pid, signal.SIGUSR1)
+
+
+def begin(index: int, worker: Worker, count: int, port: int) -> None:
+    """What each of the processes does."""
+    leave_to_parent()
+    end_with(os.getppid())
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    process = Process(index, count, index, count, gathered=gathered)
+    run_in_group(partial(telling, worker, store), process, store)
+
+
+def telling(worker: Worker, store: dist.Store, process: Process) -> None:
+    """Calls `worker`; tells why it failed, if it is the first one, before its group is gone."""
+    try:
+        worker(process)
+    except Exception as error:
+        if not isinstance(error, RequestError | RunError):
+            line = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
+            error = UnforeseenError(f"a process failed: {line}")
+        about = type(error).__name__, str(error), vars(error), traceback.format_exc()
+        store.compare_set("failure", "", json.dumps(about))
+        sys.exit(1)
+
+
+def cause(error: Exception, store: dist.Store, status: int) -> RequestError | RunError:
+    """Why processes ended: what the first one told, or else how it ended."""
+    if store.check(["failure"]):
+        kind, message, about, details = json.loads(store.get("failure"))
+        told: RequestError | RunError = getattr(errors, kind)(message)
+        vars(told).update(about)
+        told.__cause__ = RuntimeError(details)
+        if isinstance(told, StoppedError):
+            told.status = status
+        return told
+    if isinstance(error, ProcessExitedException):
+        how = f"by {error.signal_name}" if error.signal_name else f"with status {error.exit_code}"
+        kind = UnforeseenError if error.signal_name in CRASHES else RunError
+        return kind(f"the process of device {error.error_index} was ended {how}")
+    return UnforeseenError(f"a process failed: {str(error).splitlines()[-1]}")
+
+
+def run_in_group(worker: Worker, process: Process, store: dist.Store | None = None) -> None:
+    """Calls `worker` in one of several processes, which find each other by the store.
+
+    Without one, by the variables that torchrun sets.
     """
-    address = process.address(0)
-    if process.rank:
-        return address, process.gather(0)[0], None
-    # The system chooses the port, so two runs never ask for the same one.
-    port, listener = 0, None
-    if not process.addresses:  # by itself a store listens at every address
-        alone = socket.create_server((address, 0))
-        port, listener = alone.getsockname()[1], alone.detach()
-    store = dist.TCPStore(
-        address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener
-    )
-    process.gather(store.port)
-    return address, store.port, store
-
-
-def run_in_group(
-    worker: Callable[[Process], None], process: Process, store: dist.Store | tuple[str, int]
-) -> None:
-    """Calls `worker` in one of several processes, which find each other by the store."""
     dist.init_process_group(
         # By default a build for GPUs uses NCCL only, which has no tensors on a CPU.
         "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
-        store=dist.TCPStore(*store, is_master=False) if isinstance(store, tuple) else store,
+        store=store,
         rank=process.rank,
         world_size=process.count,
         timeout=PEER_TIMEOUT,
     )
     try:
-        worker(replace(process, gather=gathered_values))
+        worker(process)
     finally:
         # A wrapper that outlives its group may abort the process at its end.
         gc.collect()
@@ -124,12 +166,6 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def connection_to_store() -> dist.Store:
-    """A further connection to the store of the rendezvous."""
-    store: dist.Store = dist.distributed_c10d._get_default_store().clone()  # type: ignore[attr-defined]
-    return store
-
-
 def gathered(values: Array) -> Array:
     """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
     local = torch.from_numpy(values)
@@ -137,14 +173,3 @@ def gathered(values: Array) -> Array:
     dist.all_gather(gathered_tensors, local)
     stacked: Array = torch.stack(gathered_tensors).numpy()
     return stacked
-
-
-def gathered_values(value: Any) -> list[Any]:
-    """All-gathers a JSON value of at most LONGEST bytes, by rank."""
-    if processes() == 1:
-        return [value]
-    encoded = bytearray(json.dumps(value).encode().ljust(LONGEST))
-    local = torch.frombuffer(encoded, dtype=torch.uint8)
-    gathered_tensors = [torch.empty_like(local) for _ in range(processes())]
-    dist.all_gather(gathered_tensors, local)
-    return [json.loads(tensor.numpy().tobytes()) for tensor in gathered_tensors]

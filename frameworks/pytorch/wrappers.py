@@ -1,6 +1,7 @@
 """PyTorch's wrappers: DDP and FSDP, a process for each device, and DP, one process for all."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -9,39 +10,39 @@ from torch import Tensor, distributed as dist, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import IN_PROCESSES
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
 from frameworks.pytorch.devices import settled
-from frameworks.pytorch.hosts import launch_processes
+from frameworks.pytorch.hosts import by_torchrun, launch_processes
 from frameworks.pytorch.resnet import Residual
 
 
 def launch(
-    worker: Callable[[Process], None],
-    request: DeviceRequest,
-    options: ConciseOptions,
-    process: Process = ALONE,
+    worker: Callable[[Process], None], request: DeviceRequest, options: ConciseOptions
 ) -> None:
     """Calls `worker` in a process for each device; `DataParallel` needs one for all.
 
     Raises RequestError where the latter would not do what is asked for.
     """
-    kind, count = settled(request)
+    _, world, *_ = by_torchrun()
+    if world > 1 and (request.count or world) != world:
+        what = f"torchrun has started {world} processes, one a device, not {request.count}"
+        raise RequestError(f"{what}: give as many --devices, or leave that out")
+    kind, count = settled(replace(request, count=1) if world > 1 else request)
     if options.wrapper not in IN_PROCESSES:
         if kind == "cpu":
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
         if options.batch_norm == "sync":
             raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
-        if process.count > 1:
+        if world > 1:
             raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
         count = 1
-    here = len(process.share_of(range(count)))
     if options.wrapper == "fsdp":
         worker = partial(forgetting_layouts, worker)
-    launch_processes(worker, here, process)
+    launch_processes(worker, count)
 
 
 def forgetting_layouts(worker: Callable[[Process], None], process: Process) -> None:

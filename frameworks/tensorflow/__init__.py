@@ -10,8 +10,6 @@ from common.backends.environment import Environment
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
-ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStrategy"}
-TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
 ONE_THREAD_EACH = False
 ENVIRONMENT = Environment(
     # A file called keras.json would decide Keras's layouts and numbers: there can be none here.
@@ -53,7 +51,6 @@ os.dup2(own, 2)
 X = tf.nn.conv2d(tf.ones((2, 3, 3, 1)), tf.ones((3, 3, 1, 2)), strides=1, padding="VALID")
 tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0])
 """,
-    roles=("TF_CONFIG",),
 )
 """The variables that TensorFlow and Keras read; `docs/environment.md` explains each."""
 

@@ -13,16 +13,14 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.tensorflow import scratch
 
-    return FromScratch(
-        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
-    )
+    return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
 def concise() -> ByWrapper:
     """ResNet-18 and `tf.distribute.MirroredStrategy`."""
     from frameworks.tensorflow import concise, distribution, replicas
 
-    return ByWrapper(distribution.launch, devices, synchronize, hosts, concise, replicas)
+    return ByWrapper(devices, synchronize, concise, replicas, distribution.launch, hosts)
 
 
 def strategies() -> BySplitting:

@@ -1,22 +1,15 @@
 """TensorFlow's devices, by name: GPUs, or logical devices that share the CPU."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import tensorflow as tf
 
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.machine import native_errors_held_back
 
-JOB: Final = "worker"
-"""TensorFlow's name for the job of a run on several hosts; each process is a task of it."""
 
-
-def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]:
-    """Makes this process's devices: their kind, and which ones of this host they are.
-
-    Raises RequestError if there are fewer GPUs.
-    """
+def configure(process: Process, request: DeviceRequest) -> tuple[str, int]:
+    """Makes this process's devices: their kind, and how many. Raises RequestError if GPUs lack."""
     tf.config.threading.set_intra_op_parallelism_threads(request.threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.threads)
     # GPUs multiply float32 matrices with ten bits of the mantissa by default.
@@ -25,13 +18,12 @@ def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]
         gpus = tf.config.list_physical_devices("GPU")
     gpus = [] if request.kind == "cpu" else gpus
     kind, count = request.settled(len(gpus), "TensorFlow")
-    local = process.share_of(range(count))
-    use_gpus([gpus[index] for index in local] if kind == "gpu" else [], request.deterministic)
+    use_gpus(gpus[:count] if kind == "gpu" else [], request.deterministic)
     if kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
-        logical = [tf.config.LogicalDeviceConfiguration() for _ in local]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
         tf.config.set_logical_device_configuration(cpu, logical)
-    return kind, local
+    return kind, count
 
 
 def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> None:
@@ -45,22 +37,11 @@ def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> N
 
 def devices(process: Process, request: DeviceRequest) -> Devices[str]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
-    kind, local = configure(process, request)
-    if process.count == 1:
-        return Devices.of(kind, [f"{kind.upper()}:{index}" for index in local], process)
-    # One client has the devices of all processes; a strategy has those of each.
-    ranks = [process.rank] if tf.distribute.has_strategy() else range(process.count)
-    names = in_cluster(kind, len(local), ranks)
-    return Devices(kind, process.names(kind, len(local)) or names, names)
-
-
-def in_cluster(kind: str, share: int, ranks: Sequence[int]) -> list[str]:
-    """The prefix of the names of devices where there are several processes."""
-    return [
-        f"/job:{JOB}/replica:0/task:{rank}/device:{kind.upper()}:{index}"
-        for rank in ranks
-        for index in range(share)
-    ]
+    if process.count > 1:  # they have been made for the strategy
+        local = tf.distribute.get_strategy().extended.worker_devices
+        return Devices("gpu" if "GPU" in local[0] else "cpu", list(local))
+    kind, count = configure(process, request)
+    return Devices(kind, [f"{kind.upper()}:{index}" for index in range(count)])
 
 
 def synchronize(replicas: object) -> None:

@@ -1,61 +1,49 @@
 """The strategy of a run: over the devices of one process, or over those of all processes."""
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
 from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.launched import launched
+from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
-from frameworks.tensorflow.devices import JOB, configure, in_cluster
-from frameworks.tensorflow.hosts import cluster_of
-
-
-class AllHosts(tf.distribute.MultiWorkerMirroredStrategy):  # type: ignore[misc]
-    """TensorFlow's strategy for several processes, with chosen devices, not one CPU or all GPUs."""
-
-    def __init__(self, cluster: tf.train.ClusterSpec, rank: int, devices: Sequence[str]) -> None:
-        """Joins the other processes; returns once all are there."""
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            cluster, task_type=JOB, task_id=rank, rpc_layer="grpc"
-        )
-        tf.distribute.Strategy.__init__(self, OnDevices(self, resolver, devices))
-
-
-class OnDevices(CollectiveAllReduceExtended):  # type: ignore[misc]
-    """Options of the strategy for several processes."""
-
-    def __init__(
-        self,
-        strategy: AllHosts,
-        resolver: tf.distribute.cluster_resolver.ClusterResolver,
-        devices: Sequence[str],
-    ) -> None:
-        """Starts the server through which the processes communicate."""
-        self._told = tuple(devices)
-        super().__init__(strategy, resolver, tf.distribute.experimental.CommunicationOptions())
-
-    def _initialize_local_devices(self, *_: Any) -> tuple[tuple[str, ...], str]:
-        return self._told, tf.DeviceSpec.from_string(self._told[0]).device_type
+from frameworks.tensorflow.devices import configure
+from frameworks.tensorflow.hosts import gathered
 
 
 def launch(
-    worker: Callable[[Process], None],
-    request: DeviceRequest,
-    options: ConciseOptions,
-    process: Process = ALONE,
+    worker: Callable[[Process], None], request: DeviceRequest, options: ConciseOptions
 ) -> None:
     """Calls `worker` here, in the scope of a strategy over all processes if there are several."""
-    if process.count == 1:
-        worker(process)
+    rank, count = launched("tensorflow", "concise")
+    if count == 1:
+        worker(ALONE)
         return
-    kind, local = configure(process, request)
-    devices = in_cluster(kind, len(local), [process.rank])
-    with AllHosts(cluster_of(process), process.rank, devices).scope():
+    process = Process(rank, count, engine="MultiWorkerMirroredStrategy", gathered=gathered)
+    kind, here = configure(process, request.on_each(process))
+    if kind == "cpu" and here > 1:
+        what = f"TensorFlow has one CPU in each of {count} processes"
+        raise RequestError(f"{what}: leave --devices out, or start more processes")
+    resolver = cluster(here if kind == "gpu" else 0)
+    with tf.distribute.MultiWorkerMirroredStrategy(resolver).scope():
         worker(process)
-    # A process that left earlier would be missed by the others.
-    process.gather("through")
+    process.any(False)  # a process that left earlier would be missed by the others
+
+
+def cluster(gpus: int) -> tf.distribute.cluster_resolver.ClusterResolver:
+    """All processes, as TF_CONFIG or Slurm says; each has so many GPUs."""
+    resolvers = tf.distribute.cluster_resolver
+    if "TF_CONFIG" in os.environ:
+        return resolvers.TFConfigClusterResolver()
+    # By itself it asks a driver how many GPUs there are; each task gets one entry, GPU or not.
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    slurm = resolvers.SlurmClusterResolver(gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False)
+    hosts, (job, rank) = slurm.cluster_spec(), slurm.get_task_info()
+    return resolvers.SimpleClusterResolver(
+        hosts, task_type=job, task_id=rank, num_accelerators={"GPU": gpus}, rpc_layer="grpc"
+    )
 
 
 def mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:

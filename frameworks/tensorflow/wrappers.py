@@ -113,28 +113,12 @@ def summed(values: Sequence[Tensor]) -> Sequence[Tensor]:
 
     def all_reduce(strategy: Strategy, values: Sequence[Tensor]) -> list[Tensor]:
         total = tf.distribute.ReduceOp.SUM
-        if processes() > 1:
-            return [in_order(value, strategy) for value in values]
         return [strategy.extended.reduce_to(total, value, value) for value in values]
 
     sums: Sequence[Tensor] = tf.distribute.get_replica_context().merge_call(
         all_reduce, args=(values,)
     )
     return sums
-
-
-def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tensor:
-    """The sum over the devices of all processes, in order: a ring's order would differ."""
-    local = copies(value, strategy)
-    with tf.device("CPU:0"):
-        stacked = all_gather(tf.stack(local))
-        total = tf.add_n(tf.unstack(tf.reshape(stacked, (-1, *local[0].shape))))
-
-    def copy(context: tf.distribute.ReplicaContext) -> Tensor:
-        with tf.device(local[context.replica_id_in_sync_group % len(local)].device):
-            return tf.identity(total)
-
-    return strategy.experimental_distribute_values_from_function(copy)
 
 
 def copies(value: tf.Variable | Tensor, strategy: Strategy) -> tuple[tf.Variable | Tensor, ...]:

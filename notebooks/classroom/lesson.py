@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.devices import ALONE, DeviceRequest
 from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import Chapter
 from common.backends.loading import import_backend, package
@@ -63,8 +63,8 @@ class Lesson:
             # TensorFlow logs every reduction and every recompilation.
             logging.getLogger(framework).setLevel(logging.ERROR)
             request = DeviceRequest(devices, device_kind, self.threads)
-            local = self.imported.devices(Process(), request)
-            self.kind, self.device_names, self.devices = local.kind, local.names, local.local
+            local = self.imported.devices(ALONE, request)
+            self.kind, self.device_names, self.devices = local.kind, local.names(ALONE), local.local
         self._introduce()
 
     def _introduce(self) -> None:

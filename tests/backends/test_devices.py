@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 
 NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]
@@ -17,7 +17,7 @@ def test_each_process_of_a_host_has_as_many_devices_and_no_two_share_one() -> No
 
 def test_devices_that_cannot_be_shared_are_refused() -> None:
     with pytest.raises(RequestError, match="6 devices cannot be shared by 4 processes"):
-        Devices.of("cpu", NAMES, Process(0, 4, 0, 4))
+        Process(0, 4, 0, 4).share_of(NAMES)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from oracle import OneDevice
 from scratch_steps import MOMENTUM, RATES, batches, far, start
 
-from common.backends.devices import DeviceRequest, Process
-from common.base.errors import RequestError, RunError
+from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.records.store import read_record
 from common.training.cli import main
@@ -99,12 +98,6 @@ def test_a_part_that_has_other_bits_on_another_device_is_named(
     params["conv1.bias"] = 2 * params["conv1.bias"]  # a slice of its own
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         trainer.export()
-
-
-def test_several_processes_are_refused(strategies: Any) -> None:
-    request, process = DeviceRequest(2, "cpu", 1), Process(count=2)
-    with pytest.raises(RequestError, match="within one process"):
-        strategies.launch(print, request, StrategiesOptions(), process)
 
 
 def test_events_are_in_the_order_of_the_plan(strategies: Any, all_devices: Sequence[Any]) -> None:

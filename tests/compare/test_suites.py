@@ -6,7 +6,6 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,10 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Settings, Suite, on_gpus
-from common.compare.checks import SuiteResult, hosts
-from common.compare.findings import Check, Verdict
-from common.compare.folder import elsewhere, only_in_grid, verdict_on
+from common.compare.findings import Verdict
+from common.compare.folder import only_in_grid, verdict_on
 from common.compare.numpy_nets import Step
-from common.compare.runs import Run, follows_preset
+from common.compare.runs import follows_preset
 from common.grid import runs
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
@@ -241,66 +239,12 @@ def test_momentum_is_seen_after_the_end_of_an_epoch() -> None:
             assert (sizes["steps"] - 1) * sizes["batch_size"] >= sizes["train_examples"], suite.name
 
 
-OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
-
-
-def on(names: str, weight: float = 0.1, devices: int = 3) -> Run:
-    """A run whose processes were on these hosts, of one letter each."""
-    cluster = SimpleNamespace(hosts=list(names)) if len(names) > 1 else None
-    config = SimpleNamespace(devices=devices)
-    record: Any = SimpleNamespace(
-        framework="pytorch", chapter="scratch", config=config, cluster=cluster
-    )
-    return Run(record, {"weights/fc2.bias": np.array([weight]), "losses": np.array([2.3])})
-
-
-def found_over(over: Run, *single: Run) -> Check | None:
-    return hosts(over, SuiteResult(OVER_HOSTS, [], {}, {"one-host": single}))
-
-
-@pytest.mark.parametrize(
-    ("names", "devices", "right"),
-    [
-        ("abc", 3, True),
-        ("aaa", 3, True),
-        ("a", 3, False),
-        ("aab", 3, False),
-        ("aabb", 4, True),
-        ("aaaa", 4, True),
-        ("abcd", 4, False),
-    ],
-)
-def test_a_run_was_over_as_many_hosts_as_are_asked_for(
-    names: str, devices: int, right: bool
-) -> None:
-    check = found_over(on(names, devices=devices), on("a", devices=devices))
-    assert check
-    assert (check.passed, bool(check.note)) == (right, not right)
-
-
-def test_a_run_over_hosts_has_the_bits_of_one_host() -> None:
-    other_bits = on("abc", float(np.nextafter(0.1, 1)))
-    checks = [
-        found_over(on("abc", -0.0), on("a", 0.0)),
-        found_over(other_bits, on("a")),
-        found_over(on("abc")),
-    ]
-    assert [check and check.passed for check in checks] == [True, False, False]
-    assert checks[1]
-    assert checks[1].diverged == ["weights/fc2.bias"]
-    assert found_over(on("a", devices=1)) is None
-    several = [on("abc"), on("abab", devices=4)]
-    assert elsewhere(OVER_HOSTS, several, []) == []
-    told = ["in processes of one host: pytorch"]
-    assert elsewhere(OVER_HOSTS, [*several, on("aaa")], []) == told
-
-
 def test_every_step_of_a_short_suite_is_kept() -> None:
     """In float32 runs are not compared after their first step, as each step is."""
     for suite in SUITES:
         if "preset" in suite.settings:
             continue
-        counts = *suite.devices, *suite.more_devices, *suite.hosts
+        counts = *suite.devices, *suite.more_devices
         for framework, devices in product(FRAMEWORKS, counts):
             if framework in suite.lacking:
                 continue

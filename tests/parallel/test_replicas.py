@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.chapters.data_parallel import DataParallel
+from common.chapters.data_parallel import ByWrapper
 from common.parallel.replicas import (
     Communicator,
     joined,
@@ -89,7 +89,9 @@ def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: i
         found = []
         for rank in range(processes):
             member = Member(rank, [np.zeros(0)] * processes)
-            here = DataParallel(none, none, none, member).here(range(examples), range(devices))
+            here = ByWrapper(none, none, none, none, hosts=member).here(
+                range(examples), range(devices)
+            )
             rows = np.arange(examples)[here]
             found += [rows[a:b].tolist() for a, b in shard_bounds(len(rows), devices)]
         bounds = shard_bounds(examples, processes * devices)

@@ -11,7 +11,7 @@ from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
+    *("base", "terminal", "data", "models", "parallel", "backends", "chapters"),
     *("drawing", "settings", "records", "training", "compare", "pairs", "diagnose", "report"),
     *("scaling", "judge"),
 )

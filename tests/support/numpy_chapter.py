@@ -16,13 +16,11 @@ from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import ResNet18, Step
 from common.models.nets import EPSILON, MOMENTUM
-from common.parallel.replicas import same_everywhere, saved_of, saved_state
+from common.parallel.replicas import ONLY, same_everywhere, saved_of, saved_state
 from common.parallel.shards import shard_bounds
 
 PLACE: Final = "frameworks.pytorch.chapters"
 """The module that gives PyTorch's chapters, which need not be installed."""
-
-ONE_PROCESS: Final[Any] = SimpleNamespace(processes=lambda: 1, rank=lambda: 0)
 
 
 def standing_in(chapter: Any) -> Any:
@@ -40,10 +38,10 @@ class NumpyChapter:
 
     def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
         names = [f"cpu:{index}" for index in range(request.count or 2)]
-        return Devices.of("cpu", names, process)
+        return Devices("cpu", names)
 
-    def launch(self, worker: Any, request: Any, options: Any, process: Process = ALONE) -> None:
-        worker(process)
+    def launch(self, worker: Any, request: Any, options: Any) -> None:
+        worker(ALONE)
 
     def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
         trainer = copy(self)
@@ -94,7 +92,7 @@ class NumpyChapter:
         return numpy_nets.logits(self.name, X, self.replicas[0]).astype(X.dtype)
 
     def export(self) -> Weights:
-        return same_everywhere(self.replicas, ONE_PROCESS)
+        return same_everywhere(self.replicas, ONLY)
 
     def bias(self) -> Array:
         return self.replicas[0]["fc.bias" if self.name == "concise" else "fc2.bias"].copy()
@@ -138,7 +136,7 @@ class NumpyConcise(NumpyChapter):
         return self.replicas[0]
 
     def save(self) -> Weights:
-        return saved_state(self.replicas, ONE_PROCESS)
+        return saved_state(self.replicas, ONLY)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         for device, replica in enumerate(self.replicas):
@@ -278,8 +276,7 @@ class OnGpus(NumpyChapter):
 
     def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
         found = super().devices(process, request)
-        names = [name.replace("cpu", "cuda") for name in found.names]
-        return Devices("gpu", names, names)
+        return Devices("gpu", [name.replace("cpu", "cuda") for name in found.local])
 
 
 class Momentum(NumpyChapter):

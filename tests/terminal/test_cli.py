@@ -20,7 +20,7 @@ FLAGS = """--devices --device-kind --tf32 --deterministic --threads --preset
     --batch-size --lr --lr-decay --epochs --steps
     --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
     --save-weights --out --quiet --allreduce --checkpoint-dir --checkpoint-every --resume
-    --resume-from --launcher --coordinator --hosts --host-rank --join-timeout --help"""
+    --resume-from --help"""
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -60,9 +60,6 @@ FLAWS = {
     f"--out {EARLIER}": f"cannot write to {EARLIER}: Not a directory; choose another folder",
     "--init-weights results": "cannot read weights from results: .*it is a folder, not a file",
     "--width 64": "unrecognized arguments: --width 64",
-    "--hosts 2": "--coordinator, --hosts and --host-rank go together",
-    "--coordinator a:1": "--coordinator needs --hosts and --host-rank, unless",
-    "--coordinator a:1 --hosts 2 --host-rank 2": "--host-rank 2 is too large for --hosts 2",
     "--dataset synthetic --quiet": "pytorch cannot be imported .*`nox -s pytorch` installs it",
 }
 

@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from started import OFFLINE, SECONDS, alive, children, with_signals
-from together import wait_until
+from started import OFFLINE, SECONDS, children, require_gone, with_signals
 
 from common import prove
 from common.base.errors import RequestError
@@ -144,4 +143,4 @@ def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signa
     _, complained = running.communicate(timeout=SECONDS)
     assert running.returncode == (130 if number == signal.SIGINT else 143)
     assert complained.count("\n") == 2
-    wait_until(lambda: not alive(child) and not alive(of_child))  # the latter has no parent left
+    require_gone([child, of_child])  # the latter has no parent left

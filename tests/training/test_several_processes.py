@@ -1,56 +1,90 @@
-"""All processes of a run resume from the same checkpoint."""
+"""All processes of a run start alike, resume from the same checkpoint, and stop together."""
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, stopping
 
 from common.backends.devices import Process
+from common.base.arrays import Array
+
+Gathered = Callable[[Array], Array]
+
+
+@pytest.fixture
+def among(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Gathered], list[FakeChapter]]:
+    """Lets runs be one of three processes; returns the chapters that begin."""
+
+    def let(rank: int, gathered: Gathered) -> list[FakeChapter]:
+        begun: list[FakeChapter] = []
+
+        def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
+            begun.append(self)
+            worker(Process(rank, 3, rank, 3, gathered=gathered))
+
+        monkeypatch.setattr(FakeChapter, "launch", launch)
+        return begun
+
+    return let
 
 
 def test_no_process_looks_for_checkpoints_before_the_folder_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    among: Callable[[int, Gathered], list[FakeChapter]],
 ) -> None:
     start = CommandLine(monkeypatch, tmp_path)
     assert start(*EVERY, loss=stopping(3)) == 143
     files = list(KEPT.glob(f"{RECORD.stem}-step3.*"))
     for path in files:
         path.rename(path.name)
-    begun: list[FakeChapter] = []
 
-    def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
-        begun.append(self)
-        worker(Process(1, 3, 1, 3, gather=gather))
-
-    def gather(value: Any) -> list[Any]:
-        """Waits for the first process, which waits for the earlier run."""
-        for path in files:
+    def gathered(values: Array) -> Array:
+        """A flag, for the first time, waits for an earlier run to end."""
+        for path in files if values[0] == 0 else ():
             if Path(path.name).exists():
                 shutil.move(path.name, path)
-        return [value if isinstance(value, dict) else False, value]
+        return np.stack([values])
 
-    monkeypatch.setattr(FakeChapter, "launch", launch)
+    begun = among(1, gathered)
     assert start(*EVERY, "--resume") == 0
     assert [len(chapter.batches) for chapter in begun] == [7 - 3]
 
 
 def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    among: Callable[[int, Gathered], list[FakeChapter]],
 ) -> None:
-    """A queued step may need the other processes, as MXNet's servers."""
-    begun: list[FakeChapter] = []
+    """A queued step may need the other processes."""
 
-    def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
-        def gather(value: Any) -> list[Any]:
-            self.calls.append("gather")
-            return [value] * 3
+    def gathered(values: Array) -> Array:
+        if begun:
+            begun[0].calls.append("gathered")
+        return np.stack([values])
 
-        begun.append(self)
-        worker(Process(0, 3, 0, 3, gather=gather))
-
-    monkeypatch.setattr(FakeChapter, "launch", launch)
+    begun = among(0, gathered)
     assert CommandLine(monkeypatch, tmp_path)("--quiet", loss=stopping(3)) == 143
-    assert begun[0].calls[-2:] == ["synchronize", "gather"]
+    assert begun[0].calls[-2:] == ["synchronize", "gathered"]
+
+
+def test_processes_that_do_not_start_alike_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    among: Callable[[int, Gathered], list[FakeChapter]],
+) -> None:
+    def gathered(values: Array) -> Array:
+        text = values.astype(np.uint8).tobytes()
+        _, key, digest = text.rpartition(b'"data": "')
+        other = text.replace(key + digest[:12], key + b"000000000000") if key else text
+        return np.stack([values, np.frombuffer(other, np.uint8).astype(values.dtype)])
+
+    among(0, gathered)
+    assert CommandLine(monkeypatch, tmp_path)("--quiet") == 2
+    told = "process 1 has other data than the first one: start all processes alike"
+    assert told in capsys.readouterr().err

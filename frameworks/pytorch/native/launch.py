@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from frameworks.pytorch.devices import settled
@@ -11,17 +11,14 @@ from frameworks.pytorch.hosts import launch_processes
 
 
 def launch(
-    worker: Callable[[Process], None],
-    request: DeviceRequest,
-    options: StrategiesOptions,
-    process: Process = ALONE,
+    worker: Callable[[Process], None], request: DeviceRequest, options: StrategiesOptions
 ) -> None:
     """Calls `worker` in a process for each device.
 
     Raises RequestError if a pipeline has more stages than its order can serve.
     """
     _, count = settled(request)
-    stages = count * (process.count // process.local_count) // options.replicas
+    stages = count // options.replicas
     too_few = options.microbatches < stages
     if options.strategy == "pipeline" and options.schedule == "1f1b" and too_few:
         raise RequestError(
@@ -31,5 +28,4 @@ def launch(
     # It loads FSDP, which takes a second.
     from frameworks.pytorch.wrappers import forgetting_layouts
 
-    here = len(process.share_of(range(count)))
-    launch_processes(partial(forgetting_layouts, worker), here, process)
+    launch_processes(partial(forgetting_layouts, worker), count)

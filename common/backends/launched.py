@@ -1,0 +1,75 @@
+"""Which launchers have started this process, as far as their variables tell.
+
+The engine of a framework reads them by itself. A run only asks whether it is one of several.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from common.base.errors import RequestError
+
+
+class Launcher(NamedTuple):
+    """The frameworks whose engine reads the variables of a launcher, and those of its ranks."""
+
+    frameworks: tuple[str, ...]
+    count: str
+    rank: str
+
+
+LAUNCHERS: Final = (
+    Launcher(("pytorch",), "WORLD_SIZE", "RANK"),
+    Launcher(("tensorflow",), "TF_CONFIG", "TF_CONFIG"),
+    Launcher(("jax",), "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
+    Launcher((), "DMLC_NUM_WORKER", "DMLC_WORKER_ID"),
+    Launcher(("jax",), "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    # A batch script has a rank, too, but no step: what it starts itself is alone.
+    Launcher(("tensorflow", "jax"), "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+"""Inner ones first: torchrun starts several processes for each task of another launcher."""
+
+ENGINES: Final = {
+    "pytorch": "start it by torchrun",
+    "tensorflow": "start it by TF_CONFIG or srun",
+    "jax": "start it by JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID, or by srun",
+    "mxnet": "MXNet has one host: its servers are not maintained, and never notice a lost worker",
+}
+"""How each framework trains over several hosts."""
+
+
+def launched(
+    framework: str, chapter: str, environ: Mapping[str, str] = os.environ
+) -> tuple[int, int]:
+    """Rank and world size of this process; (0, 1) if it is alone. Raises RequestError."""
+    started = [each for each in LAUNCHERS if _world(each, environ)[1] > 1]
+    if not started:
+        return 0, 1
+    known = [each for each in started if framework in each.frameworks]
+    what = f"{started[0].count} asks for {_world(started[0], environ)[1]} processes"
+    if chapter != "concise":
+        raise RequestError(f"{what}, and only concise has several: unset it, or start one process")
+    if not known:
+        raise RequestError(f"{what}, which {framework} does not read: {ENGINES[framework]}")
+    return _world(known[0], environ)
+
+
+def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
+    count = environ.get(launcher.count, "")
+    if launcher.count == "TF_CONFIG" and count:
+        return _tf_config(count)
+    rank = environ.get(launcher.rank, "")
+    return int(rank) if rank.isdecimal() else 0, int(count) if count.isdecimal() else 1
+
+
+def _tf_config(text: str) -> tuple[int, int]:
+    """The chief is rank 0, if there is one; then come the workers."""
+    try:
+        config = json.loads(text)
+        cluster, task = config["cluster"], config["task"]
+        names = [(job, i) for job in ("chief", "worker") for i in range(len(cluster.get(job, ())))]
+        return names.index((task["type"], int(task["index"]))), len(names)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        what = f"TF_CONFIG {text[:60]!r} is no cluster of workers with this process's task"
+        raise RequestError(f"{what}: set it right, or unset it") from None

@@ -1,1 +1,0 @@
-"""The processes that a launcher starts: their ranks, how they connect, how all of them end."""

@@ -1,0 +1,55 @@
+"""Which process a launcher's variables name, and where several cannot be."""
+
+import json
+from typing import Any
+
+import pytest
+
+from common.backends.launched import launched
+from common.base.errors import RequestError
+
+TORCHRUN = {"WORLD_SIZE": "4", "RANK": "3"}
+SLURM = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}
+BY_HAND = {"JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2"}
+
+
+def tf_config(job: str, index: int, **cluster: Any) -> dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})}
+
+
+@pytest.mark.parametrize(
+    ("framework", "variables", "process"),
+    [
+        ("pytorch", {}, (0, 1)),
+        ("pytorch", {"WORLD_SIZE": "1", "RANK": "0"}, (0, 1)),
+        ("pytorch", TORCHRUN | SLURM, (3, 4)),
+        ("jax", SLURM, (1, 2)),
+        ("jax", BY_HAND | SLURM, (2, 3)),
+        ("tensorflow", SLURM, (1, 2)),
+        ("tensorflow", tf_config("worker", 1, worker=["a:1", "b:1"]), (1, 2)),
+        ("tensorflow", tf_config("worker", 0, worker=["a:1"], chief=["b:1"]), (1, 2)),
+        ("mxnet", {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, (0, 1)),
+    ],
+)
+def test_the_variables_of_the_engine_say_which_process_this_is(
+    framework: str, variables: dict[str, str], process: tuple[int, int]
+) -> None:
+    assert launched(framework, "concise", variables) == process
+
+
+@pytest.mark.parametrize(
+    ("framework", "chapter", "variables", "told"),
+    [
+        ("pytorch", "scratch", TORCHRUN, "WORLD_SIZE asks for 4 .* only concise has several"),
+        ("jax", "strategies", SLURM, "STEP_NUM_TASKS asks for 2 .* only concise has several"),
+        ("pytorch", "concise", SLURM, "pytorch does not read: start it by torchrun"),
+        ("jax", "concise", TORCHRUN, "WORLD_SIZE asks for 4 processes, which jax does not read"),
+        ("mxnet", "concise", SLURM, "MXNet has one host: its servers are not maintained"),
+        ("tensorflow", "concise", {"TF_CONFIG": "{}"}, "'{}' is no cluster of workers"),
+    ],
+)
+def test_several_processes_that_cannot_be_are_refused(
+    framework: str, chapter: str, variables: dict[str, str], told: str
+) -> None:
+    with pytest.raises(RequestError, match=told):
+        launched(framework, chapter, variables)
