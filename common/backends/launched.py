@@ -15,7 +15,7 @@ class Launcher(NamedTuple):
     """The frameworks whose engine reads the variables of a launcher, and those of its ranks."""
 
     frameworks: tuple[str, ...]
-    count: str
+    size: str
     rank: str
 
 
@@ -47,7 +47,7 @@ def launched(
     if not started:
         return 0, 1
     known = [each for each in started if framework in each.frameworks]
-    what = f"{started[0].count} asks for {_world(started[0], environ)[1]} processes"
+    what = f"{started[0].size} asks for {_world(started[0], environ)[1]} processes"
     if chapter != "concise":
         raise RequestError(f"{what}, and only concise has several: unset it, or start one process")
     if not known:
@@ -56,8 +56,8 @@ def launched(
 
 
 def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
-    count = environ.get(launcher.count, "")
-    if launcher.count == "TF_CONFIG" and count:
+    count = environ.get(launcher.size, "")
+    if launcher.size == "TF_CONFIG" and count:
         return _tf_config(count)
     rank = environ.get(launcher.rank, "")
     return int(rank) if rank.isdecimal() else 0, int(count) if count.isdecimal() else 1

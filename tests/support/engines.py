@@ -12,7 +12,7 @@ from started import ROOT, SECONDS, children, free_port, with_signals
 
 FLAGS: Final = (
     *("--dataset=synthetic", "--train-examples=300", "--test-examples=101", "--batch-size=7"),
-    *("--width=4", "--lr=0.03", "--dtype=float64", "--threads=1", "--quiet"),
+    *("--width=4", "--lr=0.03", "--dtype=float64", "--threads=1"),
 )
 """Minibatches that are uneven on two and on three devices."""
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,21 +60,19 @@ class Runner:
         record = record_name(self.framework, case.chapter, case.devices, case.way)
         return record.removesuffix(".json")
 
-    def command(self, name: str, *flags: str, launcher: Sequence[str] = ()) -> list[str]:
+    def command(self, name: str, *flags: str) -> list[str]:
         """The command of a run with record and checkpoints in the folder `name`."""
         case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
         return [
-            *(sys.executable, *launcher, "-m", module, *SMALL),
+            *(sys.executable, "-m", module, *SMALL),
             *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
             *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
         ]
 
-    def start(
-        self, name: str, *flags: str, launcher: Sequence[str] = ()
-    ) -> "subprocess.Popen[str]":
+    def start(self, name: str, *flags: str) -> "subprocess.Popen[str]":
         """Starts a run with record and checkpoints in the folder `name`."""
         return subprocess.Popen(
-            self.command(name, *flags, launcher=launcher),
+            self.command(name, *flags),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
