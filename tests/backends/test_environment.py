@@ -34,7 +34,7 @@ ODD: Final = {
         "TF_FUNCTION_JIT_COMPILE_DEFAULT": "1",
         "TF_XLA_FLAGS": "--tf_xla_auto_jit=2",
         "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1",
-        "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}}',
+        "TF_CONFIG": '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}}',
         "TF_NUM_INTRAOP_THREADS": "3",
         "XLA_FLAGS": "--no_such_flag",
     },
@@ -55,10 +55,10 @@ ODD: Final = {
 """Values that could end a run or change its numbers."""
 
 
-def trained(framework: str, out: Path, *flags: str, **variables: str) -> tuple[bytes, Any]:
+def trained(framework: str, out: Path, **variables: str) -> tuple[bytes, Any]:
     """The bytes of a run's tensors, and the environment in its record."""
     command = "-m", f"frameworks.{framework}.scratch", *FLAGS, f"--out={out}"
-    done = python(*command, *flags, **variables)
+    done = python(*command, **variables)
     assert done.returncode == 0, done.stderr
     (path,) = out.glob("*.safetensors")
     return path.read_bytes(), read_record(out / f"{framework}-scratch-2dev.json").environment
@@ -74,7 +74,7 @@ def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_
     # With these, oneDNN would multiply float32 in bfloat16.
     bf16 = {f"{name}_DEFAULT_FPMATH_MODE": "BF16" for name in ("DNNL", "ONEDNN")}
     variables = {**nonsense, **bf16, **homes, **ODD[framework]}
-    assert trained(framework, tmp_path / "odd", "--launcher=none", **variables) == usual
+    assert trained(framework, tmp_path / "odd", **variables) == usual
 
 
 def of(framework: str, variable: str, told: str) -> Any:
@@ -85,7 +85,6 @@ def of(framework: str, variable: str, told: str) -> Any:
     ("variable", "told"),
     [
         of("pytorch", "TORCH_LOGS=nonsense", "which is set in the environment): set it right"),
-        of("pytorch", "GLOO_SOCKET_IFNAME=nonsense", "names no network interface"),
         of("tensorflow", "TF_DETERMINISTIC_OPS=maybe", "Failed to parse the env-var"),
         of("jax", "XLA_FLAGS=--xla_no_such_flag=1", "(Unknown flag in XLA_FLAGS: --xla_no_such"),
         of("mxnet", "MXNET_ENGINE_TYPE=Foo", "(MXNetError: Cannot find Engine Foo): set it right"),

@@ -1,19 +1,16 @@
 """PyTorch's processes: two runs at once, and how they end."""
 
-import importlib
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from started import SECONDS, SMALL, require_proc
-
-from common.backends.devices import ALONE
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -45,19 +42,6 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
     )
     assert all(np.array_equal(values, second[name]) for name, values in first.items())
-
-
-def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts: Any = importlib.import_module("frameworks.pytorch.hosts")
-    interfaces: Any = importlib.import_module("frameworks.pytorch.interfaces")
-    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    with interfaces.interface_used(ALONE):
-        assert os.environ["GLOO_SOCKET_IFNAME"] == interfaces.interface_of("127.0.0.1")
-    _, port, store = hosts.rendezvous(ALONE)
-    assert store
-    socket.create_connection(("127.0.0.1", port)).close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", port))
 
 
 THREADS: Final = """
