@@ -187,7 +187,7 @@ def test_other_examples_than_the_data_sets_are_seen(
 def test_the_examples_of_every_suite_and_planted_bug_are_known(dataset: str) -> None:
     for suite in (suite for suite in SUITES if suite.kind == "cpu"):
         framework = next(name for name in ALL if name not in suite.lacking)
-        devices = next((k for k in (*suite.devices, *suite.more_devices, *suite.hosts)), 1)
+        devices = next((k for k in (*suite.devices, *suite.more_devices)), 1)
         for given in (suite.settings, planted_settings(suite, devices, "results")):
             settings = all_settings(framework, suite.chapter, given)
             config = Config.of(settings, devices, "cpu", dataset, EXAMPLES[dataset])
