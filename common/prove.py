@@ -22,7 +22,6 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import IO, Final
 
-from common.backends.devices import ALONE, DeviceRequest
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
@@ -64,6 +63,7 @@ def lacks(packages: Iterable[str]) -> str:
 
 def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework, or exits and says why it cannot run."""
+    from common.backends.devices import ALONE, DeviceRequest
     from common.backends.loading import import_backend, package
 
     if missing := lacks(NEEDED):
