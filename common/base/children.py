@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from multiprocessing import Pipe, resource_tracker
+from multiprocessing import Pipe, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.process import BaseProcess
@@ -80,6 +80,17 @@ def end(processes: Iterable[BaseProcess]) -> None:
     for process in processes:
         process.kill()
         process.join()
+
+
+def end_with_creator() -> None:
+    """Ends this process as soon as the one that has created it is gone, by a server or itself."""
+
+    def watch() -> None:
+        if creator := parent_process():
+            creator.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def end_with(parent: int) -> None:

@@ -23,7 +23,7 @@ from torch.multiprocessing import ProcessContext, ProcessExitedException, start_
 from common.backends.devices import Process
 from common.base import errors
 from common.base.arrays import Array
-from common.base.children import end, end_with
+from common.base.children import end, end_with_creator
 from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
 from common.base.signals import held_back, leave_to_parent, stoppable
 
@@ -99,7 +99,7 @@ def wait_for(context: ProcessContext, stops: Callable[[], bool]) -> None:
 def begin(index: int, worker: Worker, count: int, port: int) -> None:
     """What each of the processes does."""
     leave_to_parent()
-    end_with(os.getppid())
+    end_with_creator()
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
     process = Process(index, count, index, count, gathered=gathered)
     run_in_group(partial(telling, worker, store), process, store)
@@ -120,6 +120,7 @@ def telling(worker: Worker, store: dist.Store, process: Process) -> None:
 
 def cause(error: Exception, store: dist.Store, status: int) -> RequestError | RunError:
     """Why processes ended: what the first one told, or else how it ended."""
+    ended = error if isinstance(error, ProcessExitedException) else None
     if store.check(["failure"]):
         kind, message, about, details = json.loads(store.get("failure"))
         told: RequestError | RunError = getattr(errors, kind)(message)
@@ -127,12 +128,14 @@ def cause(error: Exception, store: dist.Store, status: int) -> RequestError | Ru
         told.__cause__ = RuntimeError(details)
         if isinstance(told, StoppedError):
             told.status = status
-        return told
-    if isinstance(error, ProcessExitedException):
-        how = f"by {error.signal_name}" if error.signal_name else f"with status {error.exit_code}"
-        kind = UnforeseenError if error.signal_name in CRASHES else RunError
-        return kind(f"the process of device {error.error_index} was ended {how}")
-    return UnforeseenError(f"a process failed: {str(error).splitlines()[-1]}")
+        # One that is killed tells nothing: others tell that they miss it.
+        if not (ended and ended.signal_name and isinstance(told, UnforeseenError)):
+            return told
+    if ended is None:
+        return UnforeseenError(f"a process failed: {str(error).splitlines()[-1]}")
+    how = f"by {ended.signal_name}" if ended.signal_name else f"with status {ended.exit_code}"
+    crashed = UnforeseenError if ended.signal_name in CRASHES else RunError
+    return crashed(f"the process of device {ended.error_index} was ended {how}")
 
 
 def run_in_group(worker: Worker, process: Process, store: dist.Store | None = None) -> None:
