@@ -18,6 +18,7 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now
 from common.chapters.chapters import SPECS
+from common.chapters.data_parallel import in_this_process
 from common.data.dataset import Dataset, load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
@@ -122,8 +123,8 @@ class Lesson:
         weights = starting_weights(config, asked["init_weights"])
         names, live = self.device_names[:devices], Live(config.epochs or 1, quiet=asked["quiet"])
         live.notice(introduction(config, asked["preset"], names))
-        native = config.options.native and self.imported.native_launch
-        if native or config.settings().get("wrapper") in IN_PROCESSES:
+        apart = config.options.native and self.imported.native_launch is not in_this_process
+        if apart or config.settings().get("wrapper") in IN_PROCESSES:
             outcome = in_processes(self.chapter, config, examples, weights, live.notice)
         else:
             training = Training(self.chapter, self.devices[:devices], config, examples, live)
