@@ -120,6 +120,7 @@ def unbiased(update: Update, step: RecordedStep, names: Sequence[str], k: int) -
         kept = (1 - MOMENTUM) * step.before[name]
         factors = fit(step.after[name] - kept, [right[name] - kept], update.rounding)
         n = factors[0] / (factors[0] - 1) if factors is not None and factors[0] > 1 else 0.0
-        if not n or abs(np.sqrt(n / examples) % 1 - 0.5) < 0.4:  # images are squares
+        side = np.sqrt(n / examples)  # images are squares
+        if not 1 <= side < 29 or abs(side % 1 - 0.5) < 0.4:
             return False
     return True

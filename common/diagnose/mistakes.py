@@ -303,6 +303,8 @@ def scaled(factor: float, n: int, counts: Mapping[str, int], full: int = 0) -> s
         return f"that of the sum over {n} examples divided by {n - 1}"
     if n < full and abs(factor * full / n - 1) < ROUNDED / 10:
         return f"that of the last minibatch weighed as a full one: {n} examples over {full}"
+    if abs(factor - 1) < ROUNDED / 100:
+        return f"the right one × (1 {'-' if factor < 1 else '+'} {abs(factor - 1):.1g})"
     sign = "×"
     if 0 < factor < 1 and abs(1 / factor - round(1 / factor)) < ROUNDED:
         factor, sign = 1 / factor, "÷"

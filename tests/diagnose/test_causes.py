@@ -132,6 +132,7 @@ def test_what_the_others_count_where_some_are_missing_is_told(
         (0.7, 0.7, "the update is the right one at the rate of step 3"),
         (3.0, 3.0, "the update is the right one × 3, the number of devices or stages"),
         (1.9, 1.0, "the gradient is the right one × 1.9"),
+        (1 + 3e-6, 1 + 3e-6, "the update is the right one × (1 + 3e-06)"),
         (0.7, 0.2, ""),
     ],
 )
@@ -165,6 +166,7 @@ def test_whose_statistics_fit_is_named(shards: int, k: int, text: str) -> None:
         (0.1, 3, 1.0, "one of 3 devices"),
         (0.1, 1, 1.0, ""),
         (0.1, 1, 1.03, ""),
+        (0.1, 1, 1 + 1 / (N * 1000**2), ""),  # no image has so many pixels
         (0.1, 1, 0.0, "running variances are those of n - 1 pixels, not of n"),
     ],
 )
