@@ -6,9 +6,9 @@ python -m mutants.runs jax FOLDER frameworks/jax/scratch.py "scratch float64"
 
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -29,7 +29,7 @@ PLAIN: Final = [
 ]
 
 
-def traced(file: Path, *run: Any) -> None:
+def traced(file: Path, framework: str, *run: Any) -> None:
     """Does a run, and writes each line of the project that it executes."""
     seen, prefix = set(), f"{ROOT}/"
 
@@ -41,10 +41,10 @@ def traced(file: Path, *run: Any) -> None:
         return lines
 
     # Forked processes are traced, too.
-    spawned = "frameworks.pytorch.processes.SpawnProcess"
-    with file.open("a", buffering=1) as output, patch(spawned, ForkProcess):
+    fork = patch("frameworks.pytorch.hosts.START", "fork")
+    with file.open("a", buffering=1) as output, fork if framework == "pytorch" else nullcontext():
         sys.settrace(lambda x, *_: lines if x.f_code.co_filename.startswith(prefix) else None)
-        work(*run)
+        work(framework, *run)
 
 
 def main(framework: str, folder: str, path: str = "", *names: str) -> int:

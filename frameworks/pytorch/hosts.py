@@ -36,6 +36,9 @@ GRACE: Final = 3
 LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
 """The network interface by which processes of one host connect."""
 
+START: Final = "spawn" if sys.platform == "darwin" else "forkserver"
+"""How they start: forked by a process that has no thread and no GPU, as the run may have."""
+
 SHARED: Final = ("common.training.job", "torch._dynamo", "frameworks.pytorch.wrappers")
 """Modules that are loaded once for all processes of a host; not the one that Python runs."""
 
@@ -72,13 +75,11 @@ def in_processes(worker: Worker, count: int) -> None:
     """Calls `worker` in new processes of this host."""
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
-    # They are forked by a process that has no thread and no GPU, as this one may have.
-    how = "spawn" if sys.platform == "darwin" else "forkserver"
     multiprocessing.set_forkserver_preload([*SHARED])
     with stoppable() as stop:
         with held_back():  # in the processes, too, until they let signals through
             context = start_processes(
-                begin, (worker, count, store.port), count, join=False, start_method=how
+                begin, (worker, count, store.port), count, join=False, start_method=START
             )
         try:
             wait_for(context, lambda: stop.asked)

@@ -62,9 +62,14 @@ class Port:
     "case", [pytest.param(case, marks=pytest.mark.only(name)) for name, *case in CASES]
 )
 def test_a_verdict_in_a_framework(
-    framework: str, scratch: Any, all_devices: Sequence[Any], case: Sequence[str]
+    framework: str,
+    scratch: Any,
+    all_devices: Sequence[Any],
+    case: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kind, old, new, text = case
+    monkeypatch.setattr("common.judge.steps.wrappers", dict)  # those of other tests are here
     source = getsource(scratch.listing)
     assert old in source
     names: dict[str, Any] = {"__name__": "changed"}
