@@ -63,7 +63,7 @@ def environment(session: nox.Session, name: str, pins: Sequence[str] = ()) -> st
     if not UV[0]:
         session.error("there is no uv: python -m pip install -r constraints/nox.txt")
     python, pins = made(session, FOLDER / name), [*(pins or [name])]
-    if "torch-cpu" in pins and not is_offered("torch-cpu"):
+    if "torch-cpu" in pins and not has_build_for_cpus(python):
         pins[pins.index("torch-cpu")] = "torch"
     # The files list all dependencies. Only wheels: another distribution runs code when built.
     command = [*UV, "pip", "sync", f"--python={python}", "--require-hashes"]
@@ -86,10 +86,10 @@ def made(session: nox.Session, folder: Path) -> str:
     return str(python)
 
 
-@cache
-def is_offered(name: str) -> bool:
-    """Whether an index has the version of PyTorch that a file pins."""
-    command = [*UV, "pip", "compile", "--no-deps", "--output-file=-", str(path_of(name))]
+def has_build_for_cpus(python: str) -> bool:
+    """Whether an environment has PyTorch's build for CPUs, or an index."""
+    command = [*UV, "pip", "install", "--dry-run", "--no-deps", f"--python={python}"]
+    command.append(f"--requirement={path_of('torch-cpu')}")
     env = os.environ | settings_of_pip()
     return not subprocess.run(command, env=env, capture_output=True, check=False).returncode
 
