@@ -56,7 +56,7 @@ OF_PIP: Final = {
 
 
 def environment(session: nox.Session, name: str, pins: Sequence[str] = ()) -> str:
-    """The Python of the environment `name`, which has exactly the pinned packages.
+    """The Python of the environment `name`, which has the pinned packages.
 
     `pins` are names of files in constraints/, by default `name`.
     """
@@ -66,8 +66,9 @@ def environment(session: nox.Session, name: str, pins: Sequence[str] = ()) -> st
     if "torch-cpu" in pins and not has_build_for_cpus(python):
         pins[pins.index("torch-cpu")] = "torch"
     # The files list all dependencies. Only wheels: another distribution runs code when built.
-    command = [*UV, "pip", "sync", f"--python={python}", "--require-hashes"]
-    command += ["--only-binary=:all:", *map(str, map(path_of, pins))]
+    # Unlike `sync`, it asks for nothing where all packages are there.
+    command = [*UV, "pip", "install", f"--python={python}", "--no-deps", "--require-hashes"]
+    command += ["--only-binary=:all:", *(f"--requirement={path_of(name)}" for name in pins)]
     session.run_install(*command, env=settings_of_pip(), log=False)
     return python
 

@@ -111,7 +111,7 @@ def test_an_environment_has_the_pinned_packages_and_the_project(pins: Path) -> N
     seen = subprocess.check_output([python.absolute(), "-c", used], cwd="/", text=True)
     assert seen == f"1 {Path.cwd()}\n"
     environments.environment(session, "toy")
-    assert [command[3] for command in session.ran] == ["--clear", "sync", "sync"]
+    assert [command[3] for command in session.ran] == ["--clear", "install", "install"]
     python.unlink()
     environments.environment(session, "toy")
     assert len(session.ran) == 5
@@ -152,7 +152,13 @@ def test_a_build_for_cpus_is_taken_where_an_index_has_it(
         path.write_text(f"torch=={version} --hash=sha256:{digest}\n")
     monkeypatch.setenv("UV_NO_INDEX", "1")
     session: Any = Session()
-    for folder in (".", "constraints"):  # where no wheel is, as without a network
-        monkeypatch.setenv("UV_FIND_LINKS", folder)
-        environments.environment(session, "one", ["toy", "torch-cpu"])
-        assert session.ran[-1][-2:] == ("constraints/toy.txt", f"constraints/{chosen}.txt")
+    files = tuple(f"--requirement=constraints/{name}.txt" for name in ("toy", chosen))
+    environments.environment(session, "one", ["toy", "torch-cpu"])
+    assert session.ran[-1][-2:] == files
+    # Without a network.
+    for name, value in {"FIND_LINKS": "constraints", "HTTP_RETRIES": "0"}.items():
+        monkeypatch.setenv(f"UV_{name}", value)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.delenv("UV_NO_INDEX")
+    environments.environment(session, "one", ["toy", "torch-cpu"])
+    assert session.ran[-1][-2:] == files
