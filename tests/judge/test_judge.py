@@ -236,7 +236,7 @@ def times_decay(rate: float) -> dict[str, Any]:
 NEARLY: dict[str, dict[str, Any]] = {
     "the gradient of fc1.weight has 1e-06 times the weight added": times_decay(1e-6),
     "the gradient has 1e-08 times the weight added": times_decay(1e-8),
-    "the gradient of conv1.weight, conv1.bias and others is wrong, by 1.0e-06 of its": {
+    "the gradient is the right one × (1 + 1e-06)": {
         "changed": lambda self, grads: {k: (1 + 1e-6) * v for k, v in grads.items()}
     },
     "right, but conv1 is only as exact as float32: losses": in_float32("conv1"),
