@@ -31,9 +31,10 @@ LAUNCHERS: Final = (
 """Inner ones first: torchrun starts several processes for each task of another launcher."""
 
 ENGINES: Final = {
-    "pytorch": "start it by torchrun",
-    "tensorflow": "start it by TF_CONFIG or srun",
-    "jax": "start it by JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID, or by srun",
+    "pytorch": "PyTorch's are started by torchrun",
+    "tensorflow": "TensorFlow's are started by TF_CONFIG or srun",
+    "jax": "JAX's are started by JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID, "
+    "or by srun",
     "mxnet": "MXNet has one host: its servers are not maintained, and never notice a lost worker",
 }
 """How each framework trains over several hosts."""
@@ -43,6 +44,10 @@ def launched(
     framework: str, chapter: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[int, int]:
     """Rank and world size of this process; (0, 1) if it is alone. Raises RequestError."""
+    for each in LAUNCHERS:
+        if framework in each.frameworks and not _is_whole(each, environ):
+            what = f"{each.size} and {each.rank} are no world size with a rank below it"
+            raise RequestError(f"{what}: set both right, or unset {each.size}")
     started = [each for each in LAUNCHERS if _world(each, environ)[1] > 1]
     if not started:
         return 0, 1
@@ -51,8 +56,16 @@ def launched(
     if chapter != "concise":
         raise RequestError(f"{what}, and only concise has several: unset it, or start one process")
     if not known:
-        raise RequestError(f"{what}, which {framework} does not read: {ENGINES[framework]}")
+        raise RequestError(f"{what}, but {ENGINES[framework]}")
     return _world(known[0], environ)
+
+
+def _is_whole(launcher: Launcher, environ: Mapping[str, str]) -> bool:
+    """Whether a launcher's variables say both numbers, if it has set any world size."""
+    count, rank = (environ.get(name, "") for name in (launcher.size, launcher.rank))
+    if not count or launcher.size == "TF_CONFIG":
+        return True
+    return count.isdecimal() and (count == "1" or (rank.isdecimal() and int(rank) < int(count)))
 
 
 def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
