@@ -18,7 +18,7 @@ def tf_config(job: str, index: int, **cluster: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("framework", "variables", "process"),
+    ("name", "variables", "process"),
     [
         ("pytorch", {}, (0, 1)),
         ("pytorch", {"WORLD_SIZE": "1", "RANK": "0"}, (0, 1)),
@@ -32,13 +32,13 @@ def tf_config(job: str, index: int, **cluster: Any) -> dict[str, str]:
     ],
 )
 def test_the_variables_of_the_engine_say_which_process_this_is(
-    framework: str, variables: dict[str, str], process: tuple[int, int]
+    name: str, variables: dict[str, str], process: tuple[int, int]
 ) -> None:
-    assert launched(framework, "concise", variables) == process
+    assert launched(name, "concise", variables) == process
 
 
 @pytest.mark.parametrize(
-    ("framework", "chapter", "variables", "told"),
+    ("name", "chapter", "variables", "told"),
     [
         ("pytorch", "scratch", TORCHRUN, "WORLD_SIZE asks for 4 .* only concise has several"),
         ("jax", "strategies", SLURM, "STEP_NUM_TASKS asks for 2 .* only concise has several"),
@@ -57,7 +57,7 @@ def test_the_variables_of_the_engine_say_which_process_this_is(
     ],
 )
 def test_several_processes_that_cannot_be_are_refused(
-    framework: str, chapter: str, variables: dict[str, str], told: str
+    name: str, chapter: str, variables: dict[str, str], told: str
 ) -> None:
     with pytest.raises(RequestError, match=told):
-        launched(framework, chapter, variables)
+        launched(name, chapter, variables)
