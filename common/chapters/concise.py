@@ -77,9 +77,21 @@ _SHORT: Final[Settings] = {
 def _suite(dtype: str, batch_norm: str) -> Suite:
     name = f"{dtype}-{batch_norm}"
     settings = {**_SHORT, "dtype": dtype, "batch_norm": batch_norm}
-    if name == "float64-per-device":  # a net that differs shows here
-        settings["layers"] = True
+    if name == "float64-per-device":  # it is resumed, with each device's own statistics
+        settings["checkpoint_every"] = 1
     return Suite("concise", name, name, (1, 2), (4,) if dtype == "float64" else (), settings)
+
+
+def _wrapper(name: str, owner: str) -> Suite:
+    """The float64 runs in another wrapper than the default one, which one framework has."""
+    settings = {**_SHORT, "dtype": "float64", "batch_norm": "sync", "wrapper": name}
+    others = {
+        framework: f"its wrappers are {', '.join(known)}"
+        for framework, known in WRAPPERS.items()
+        if framework != owner
+    }
+    where = f"float64-{name}", f"wrapper/{name}", (), (2,)
+    return Suite("concise", *where, settings, alone_in="float64-sync", lacking=others)
 
 
 CONCISE: Final = ChapterSpec(
@@ -105,7 +117,14 @@ CONCISE: Final = ChapterSpec(
     per_device=("book",),
     without_gpu="quick",
     suites=(
-        Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
+        Suite("concise", "quick", ".", (2,), (1,), {"preset": "quick"}),
         *(_suite(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),
+        # PyTorch's dp needs GPUs.
+        *(
+            _wrapper(name, framework)
+            for framework, known in WRAPPERS.items()
+            for name in known[1:]
+            if name != "dp"
+        ),
     ),
 )

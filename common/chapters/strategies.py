@@ -191,7 +191,7 @@ def _suites() -> Iterator[Suite]:
     pipeline = {"strategy": "pipeline", "schedule": "gpipe"}
     yield native_suite("float64-native-pipeline", (3,), (2,), **pipeline)
     yield native_suite("float64-native-tensor", (3,), (2,), strategy="tensor")
-    yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1")
+    yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1", checkpoint_every=3)
     yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
     yield native_suite("float64-native-zero3", (), (2, 3), strategy="zero3")
     yield native_suite("float64-native-zero3-mesh", (4,), strategy="zero3", replicas=2)

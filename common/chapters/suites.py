@@ -15,9 +15,9 @@ class Suite:
     Plain `nox` runs them on `devices`, `nox -s grid` also on `more_devices`. All devices are of
     one `kind`, "cpu" or "gpu". Runs on GPUs must give the numbers of the suite that theirs
     `repeats`, and runs on several devices those on one device, here or in the suite `alone_in`.
-    With `checkpoint_every` among its settings, a run is resumed from its first checkpoint, and
-    must give the bits of the suite that it `repeats`. `lacking` says why a framework has no such
-    runs.
+    With `checkpoint_every` among its settings, a run is resumed from its first checkpoint; if the
+    suite `repeats` another one on CPUs, it must have the bits of that. `lacking` says why a
+    framework has no such runs.
     """
 
     chapter: str

@@ -28,9 +28,9 @@ LAYERS_PROBE: Final = 10
 CHECKED: Final = 25
 """Test images at the end of the set whose predictions are recomputed, and as many drawn ones."""
 
-WHOLE, FIRST, ENDS = 20, 3, 10
-"""A run of 20 steps keeps all, a longer one the first 20 if they are `CHEAP`, else the first 3; the
-last of 10 epochs, and the next one after the first epoch, at whose end a state may get lost."""
+WHOLE, MANY, FIRST, ENDS = 20, 60, 3, 10
+"""A run of 20 steps keeps all, a longer one the first 60 if they are `CHEAP`, else the first 3;
+the last of 10 epochs, and the next one after the first epoch, at whose end a state may get lost."""
 
 CHEAP: Final = 3 * 10**8
 """The most operations of a step that takes milliseconds to recompute: LeNet's with 20 images."""
@@ -48,14 +48,19 @@ def traced_steps(config: Config) -> list[int]:
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
     operations = config.options.operations() * config.batch_size
-    most = WHOLE if steps <= WHOLE or operations <= CHEAP else FIRST
-    first = range(1, 1 + min(steps, most))
-    wanted = sorted({*first, *ends, min(ends[0] + 1, steps), steps})
+    most = MANY if operations <= CHEAP else WHOLE if steps <= WHOLE else FIRST
+    first = [*range(1, 1 + min(steps, most))]
+    later = sorted({*ends, min(ends[0] + 1, steps), steps})
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
-    while len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS:
+    while wanted := sorted({*first, *later}):
+        if len(around(wanted)) * size <= MOST_BYTES and len(wanted) * operations <= MOST_OPERATIONS:
+            break
         # The first step goes last, as its gradient is compared, too.
-        wanted.pop(-2 if len(wanted) > 2 else -1)
+        if len(first) <= FIRST and len(later) > 1:
+            later.pop(-2)
+        else:
+            (first if len(first) > 1 or not later else later).pop()
     return wanted
 
 

@@ -43,7 +43,7 @@ def channels_last(weights: Weights) -> Weights:
 TWO: Final = (*FEW, "--devices=2")
 
 RIDDLES: Final = {
-    1: Riddle("concise", "float64-per-device", "pytorch", bug="momentum of the old"),
+    1: Riddle("concise", "float64-sync", "pytorch", ("--layers",), bug="momentum of the old"),
     2: Riddle("scratch", "float64", "mxnet", FEW, change=channels_last),
     3: Riddle("scratch", "float64", "jax", FEW, bug="sum not mean"),
     4: Riddle("scratch", "float64", "tensorflow", TWO, bug="divided twice"),

@@ -187,6 +187,10 @@ def test_a_resumed_run_has_the_bits_of_the_straight_one(
     rewrite(path, {"weights/fc2.bias": weights * (1 + 1e-15)})
     (check,) = judge(folder, **chosen).failures
     assert (check.check, check.why) == ("resumed", "weights/fc2.bias has other bits")
+    # Without a straight run, it is compared with NumPy's steps.
+    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, replace(again, repeats="")])
+    assert judge(folder, **chosen).passed
+    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, again])
     (folder / "float64/jax-scratch-2dev.json").unlink()
     assert (*trouble, "there is no straight run to compare with") in wrong(judge(folder, **chosen))
 
@@ -220,7 +224,11 @@ def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
 
 def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> None:
     plain, added = (
-        {str(given["out"]) for _, given in runs("pytorch", Path(), more_devices=more)}
+        {
+            str(given["out"])
+            for framework in FRAMEWORKS
+            for _, given in runs(framework, Path(), more_devices=more)
+        }
         for more in (False, True)
     )
     left = only_in_grid(CHAPTERS)
