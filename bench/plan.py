@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from common.backends.devices import DeviceRequest
 from common.base.machine import cores
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 from common.chapters.spec import Options
 from common.data.dataset import Bytes
 from common.settings.arguments import all_settings
@@ -78,7 +78,7 @@ class Entry:
     def options(self) -> Options:
         """The options of our own chapter: the book's preset with the framework's defaults."""
         settings = all_settings(self.framework, self.chapter, {})
-        options: Options = SPECS[self.chapter].chosen(settings, "book")
+        options: Options = spec(self.chapter).chosen(settings, "book")
         return options
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from bench.plan import Entry
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 
 HEADINGS: Final = (
     *("net", "framework", "loop", "on", "images per s", "ours over it"),
@@ -61,7 +61,7 @@ class Bench(BaseModel):
         """A row for each loop: medians over the rounds."""
         return [
             [
-                SPECS[loop.chapter].heading.partition(",")[0],
+                spec(loop.chapter).heading.partition(",")[0],
                 loop.framework,
                 loop.contender,
                 f"{loop.devices}{' GPU' if loop.kind == 'gpu' else ''}",

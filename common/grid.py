@@ -20,7 +20,8 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters.chapters import CHAPTERS, SPECS, SUITES
+from common.chapters.chapters import CHAPTERS, spec
+from common.chapters.suites import SUITES
 from common.data.download import decide
 from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
@@ -79,7 +80,7 @@ def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Conn
 
 def name(framework: str, chapter: str, settings: Mapping[str, Any]) -> str:
     """A run in words, with the folder of its record."""
-    words = filter(None, (framework, chapter, SPECS[chapter].way(settings)))
+    words = filter(None, (framework, chapter, spec(chapter).way(settings)))
     devices = settings["devices"]
     of_many = "s" if devices > 1 else ""
     return f"{' '.join(words)} on {devices} device{of_many}, in {settings['out']}"

@@ -23,8 +23,8 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text
-from common.chapters.chapters import CHAPTERS, SUITE_NAMES
-from common.chapters.suites import Suite
+from common.chapters.chapters import CHAPTERS
+from common.chapters.suites import SUITE_NAMES, Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
 from common.compare.folder import examine, in_no_suite, only_in_grid, verdict_on

@@ -14,7 +14,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS, SPECS
+from common.chapters.chapters import CHAPTERS, spec
 from common.compare.collect import gather, identity
 from common.compare.runs import final_accuracy
 from common.records.record import Record
@@ -25,7 +25,7 @@ from common.terminal.values import REPEATS, count, path
 
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError if one is wrong."""
-    where = folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1]
+    where = folder / str(seed), chapter, spec(chapter).way({}), frameworks, [1]
     loaded = gather(*where)
     for entry in loaded:
         if entry.trouble:

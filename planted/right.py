@@ -31,8 +31,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.errors import RequestError, RunError
 from common.base.machine import cores
-from common.chapters.chapters import SUITES
-from common.chapters.suites import Suite
+from common.chapters.suites import SUITES, Suite
 from common.compare.findings import Check
 from common.compare.folder import examine
 from common.grid import work

@@ -18,8 +18,7 @@ from unittest.mock import patch
 from common.backends.devices import Process
 from common.base.children import start
 from common.base.errors import RunError
-from common.chapters.chapters import SUITES
-from common.chapters.suites import Suite
+from common.chapters.suites import SUITES, Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Check
 from common.compare.folder import examine

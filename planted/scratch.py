@@ -9,7 +9,7 @@ from planted.bug import Right, bug
 from planted.tensors import scaled, turned, without
 
 LISTING: Final = "frameworks.{}.scratch"
-TRAINER: Final = "common.chapters.data_parallel:ScratchTrainer"
+TRAINER: Final = "common.trainers.scratch:ScratchTrainer"
 MINIBATCHES: Final = "common.training.loop:minibatches"
 SHORT: Final = {"scratch float64": (2,)}
 """Its last minibatch is short, and two devices get unequal shards of it."""
@@ -21,7 +21,7 @@ def sum_rebound(right: Right, data: Any) -> Any:
     return [right(data)[0], *data[1:]]
 
 
-@bug("pytorch/tutorials#1039", {"scratch ring": (3,)}, "common.chapters.data_parallel:scheduled")
+@bug("pytorch/tutorials#1039", {"scratch ring": (3,)}, "common.trainers.scratch:scheduled")
 def ring_stops_early(right: Right, by_schedule: Any, name: str, k: int) -> Any:
     """Write a ring all-reduce that ends a round too early. Right: missing or incomplete."""
     schedule = SCHEDULES[name](k)

@@ -120,3 +120,10 @@ class Devices(Generic[Device]):
         counts = process.gather([gethostname(), len(self.local)])
         hosts = [host for host, count in counts for _ in range(count)]
         return [f"{host} {self.kind}:{hosts[:i].count(host)}" for i, host in enumerate(hosts)]
+
+
+def in_this_process(
+    worker: Callable[[Process], None], request: DeviceRequest, options: object
+) -> None:
+    """Calls `worker` here, for all devices."""
+    worker(ALONE)

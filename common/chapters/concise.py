@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 
 from common.backends.frameworks import WRAPPERS
 from common.chapters.spec import ChapterSpec, Options, option
-from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes
 from common.parallel.nets import Net, resnet18
 from common.terminal.values import WIDTH
@@ -62,39 +61,7 @@ class ConciseOptions(Options):
         return devices if self.batch_norm == "per-device" else None
 
 
-# A batch of 7 is uneven on two and on four devices. All test images are those of the probe: a size
-# more would be a program more in JAX.
-_SHORT: Final[Settings] = {
-    "width": 4,
-    "batch_size": 7,
-    "lr": 0.03,
-    "steps": 2,
-    "train_examples": 300,
-    "test_examples": 99,
-}
-
-
-def _suite(dtype: str, batch_norm: str) -> Suite:
-    name = f"{dtype}-{batch_norm}"
-    settings = {**_SHORT, "dtype": dtype, "batch_norm": batch_norm}
-    if name == "float64-per-device":  # it is resumed, with each device's own statistics
-        settings["checkpoint_every"] = 1
-    return Suite("concise", name, name, (1, 2), (4,) if dtype == "float64" else (), settings)
-
-
-def _wrapper(name: str, owner: str) -> Suite:
-    """The float64 runs in another wrapper than the default one, which one framework has."""
-    settings = {**_SHORT, "dtype": "float64", "batch_norm": "sync", "wrapper": name}
-    others = {
-        framework: f"its wrappers are {', '.join(known)}"
-        for framework, known in WRAPPERS.items()
-        if framework != owner
-    }
-    where = f"float64-{name}", f"wrapper/{name}", (), (2,)
-    return Suite("concise", *where, settings, alone_in="float64-sync", lacking=others)
-
-
-CONCISE: Final = ChapterSpec(
+CHAPTER: Final = ChapterSpec(
     name="concise",
     title="ResNet-18 and the framework's own data parallelism, as in the book's "
     "'Concise Implementation for Multiple GPUs'",
@@ -116,15 +83,4 @@ CONCISE: Final = ChapterSpec(
     },
     per_device=("book",),
     without_gpu="quick",
-    suites=(
-        Suite("concise", "quick", ".", (2,), (1,), {"preset": "quick"}),
-        *(_suite(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),
-        # PyTorch's dp needs GPUs.
-        *(
-            _wrapper(name, framework)
-            for framework, known in WRAPPERS.items()
-            for name in known[1:]
-            if name != "dp"
-        ),
-    ),
 )

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net
 from common.terminal.values import count
+
+Settings = Mapping[str, str | int | float | bool]
 
 
 def option(default: Any, text: str, **about: Any) -> Any:
@@ -135,7 +136,6 @@ class ChapterSpec:
     heading: str
     options: type[Options]
     presets: Mapping[str, Settings]
-    suites: tuple[Suite, ...]
     per_device: tuple[str, ...] = ()
     without_gpu: str = "book"
 

@@ -1,11 +1,17 @@
 """The suites of runs that are compared. Only the standard library, as for the plan of runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-Settings = Mapping[str, str | int | float | bool]
+from common.backends.frameworks import FRAMEWORKS, WRAPPERS
+from common.chapters.concise import BATCH_NORMS
+from common.chapters.scratch import ALLREDUCES
+from common.chapters.spec import Settings
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
 
 
 @dataclass(frozen=True)
@@ -56,3 +62,163 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
         for each in suites
         if not each.repeats
     ]
+
+
+_SCRATCH: Final[Settings] = {
+    "batch_size": 100,
+    "lr": 0.2,
+    "steps": 10,
+    "train_examples": 951,
+    "test_examples": 1101,
+}
+
+
+def _allreduce(name: str) -> Suite:
+    """The float64 runs with another allreduce, which must give the same result."""
+    settings = {**_SCRATCH, "dtype": "float64", "allreduce": name}
+    folder = f"allreduce/{name}"
+    # The run on one device is that of the float64 suite. Halving has a further step if the
+    # number of devices is no power of two.
+    plain = (2,) if name == "native" else ()  # of which each framework has its own code
+    devices = (3, 4) if name == "halving" else (3,)
+    return Suite("scratch", name, folder, plain, devices, settings, alone_in="float64")
+
+
+def _scratch() -> Iterator[Suite]:
+    """Float64 shows the algorithm, float32 what rounding adds.
+
+    The last minibatch of an epoch has 51 examples, uneven on two devices; 100 are uneven on three.
+    The test set is predicted by a thousand images, and so has a short part at its end.
+    """
+    yield Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"})
+    for dtype in ("float64", "float32"):
+        yield Suite("scratch", dtype, dtype, (1, 2), (3,), {**_SCRATCH, "dtype": dtype})
+    yield from (_allreduce(name) for name in ALLREDUCES if name != "star")
+
+
+# A batch of 7 is uneven on two and on four devices. All test images are those of the probe: a size
+# more would be a program more in JAX.
+_CONCISE: Final[Settings] = {
+    "width": 4,
+    "batch_size": 7,
+    "lr": 0.03,
+    "steps": 2,
+    "train_examples": 300,
+    "test_examples": 99,
+}
+
+
+def _batch_norm(dtype: str, batch_norm: str) -> Suite:
+    name = f"{dtype}-{batch_norm}"
+    settings = {**_CONCISE, "dtype": dtype, "batch_norm": batch_norm}
+    if name == "float64-per-device":  # it is resumed, with each device's own statistics
+        settings["checkpoint_every"] = 1
+    return Suite("concise", name, name, (1, 2), (4,) if dtype == "float64" else (), settings)
+
+
+def _wrapper(name: str, owner: str) -> Suite:
+    """The float64 runs in another wrapper than the default one, which one framework has."""
+    settings = {**_CONCISE, "dtype": "float64", "batch_norm": "sync", "wrapper": name}
+    others = {
+        framework: f"its wrappers are {', '.join(known)}"
+        for framework, known in WRAPPERS.items()
+        if framework != owner
+    }
+    where = f"float64-{name}", f"wrapper/{name}", (), (2,)
+    return Suite("concise", *where, settings, alone_in="float64-sync", lacking=others)
+
+
+def _concise() -> Iterator[Suite]:
+    """Both modes of batch normalization, and every wrapper."""
+    yield Suite("concise", "quick", ".", (2,), (1,), {"preset": "quick"})
+    yield from (_batch_norm(*each) for each in product(("float64", "float32"), BATCH_NORMS))
+    for framework, known in WRAPPERS.items():
+        for name in known[1:]:
+            if name != "dp":  # which needs GPUs
+                yield _wrapper(name, framework)
+
+
+# JAX compiles each layer for each size, so the test set is as large as a microbatch. 67
+# divides by neither 2 nor 3: an error in the weights of shards or microbatches shows. An epoch
+# ends after two steps: momentum that is lost there shows in the third. The fourth shows where a
+# resumed run goes on within an epoch, and at which rate. A hidden layer more has a square weight,
+# of which a transposed gradient has the right shape.
+_SPLIT: Final[Settings] = {"lr": 0.05, "lr_decay": "linear", "steps": 4}
+_SPLIT_SIZES: Final[dict[str, Settings]] = {
+    "float64": {
+        "batch_size": 67,
+        "microbatches": 3,
+        "train_examples": 134,
+        "test_examples": 23,
+        "depth": 1,
+    },
+    "float32": {"batch_size": 101, "train_examples": 202, "test_examples": 101},
+}
+
+
+def _split(
+    name: str,
+    devices: tuple[int, ...],
+    more_devices: tuple[int, ...] = (),
+    alone_in: str = "float64-data",
+    repeats: str = "",
+    **settings: str | int,
+) -> Suite:
+    """Runs from the same weights and on the same minibatches as all others of the dtype."""
+    dtype = name.partition("-")[0]
+    every: Settings = {**_SPLIT, **_SPLIT_SIZES[dtype], "dtype": dtype, **settings}
+    lacking = _lacking(every) if "native" in settings else {}
+    where = name, f"strategies/{name}", devices, more_devices
+    return Suite("strategies", *where, every, repeats=repeats, alone_in=alone_in, lacking=lacking)
+
+
+def _lacking(settings: Settings) -> dict[str, str]:
+    """Why frameworks have no native version with these settings, by framework."""
+    order = str(settings.get("schedule", "1f1b"))
+    options = StrategiesOptions(str(settings["strategy"]), schedule=order)
+    return {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
+
+
+def _strategies() -> Iterator[Suite]:
+    """Every strategy, schedule and mesh: all must give the same result."""
+    for name in STRATEGIES:  # runs of users, in no session
+        settings: Settings = {"preset": "quick", "strategy": name}
+        native: Settings = {**settings, "native": True}
+        lacking = _lacking(native)
+        yield Suite("strategies", name, ".", (), (), settings)
+        yield Suite("strategies", f"native-{name}", ".", (), (), native, lacking=lacking)
+    yield _split("float64-data", (1, 2), (3,), alone_in="", strategy="data")
+    for name in STRATEGIES:
+        if name != "data":  # two devices take less time, and three have uneven slices
+            counts = ((2,), (3,)) if name in ("zero1", "zero2") else ((3,), (2,))
+            yield _split(f"float64-{name}", *counts, strategy=name)
+    straight = "float64-pipeline"
+    yield _split("float64-resumed", (3,), repeats=straight, strategy="pipeline", checkpoint_every=3)
+    for order in ("gpipe", "naive"):
+        yield _split(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
+    for name, more in {"pipeline": (6,), "tensor": (4, 6), "zero3": (6,)}.items():
+        yield _split(f"float64-{name}-mesh", (), more, strategy=name, replicas=2)
+    native_suite = partial(_split, native=True)
+    yield native_suite("float64-native-data", (2,), (3,), strategy="data")
+    pipeline = {"strategy": "pipeline", "schedule": "gpipe"}
+    yield native_suite("float64-native-pipeline", (3,), (2,), **pipeline)
+    yield native_suite("float64-native-tensor", (3,), (2,), strategy="tensor")
+    yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1", checkpoint_every=3)
+    yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
+    yield native_suite("float64-native-zero3", (), (2, 3), strategy="zero3")
+    yield native_suite("float64-native-zero3-mesh", (4,), strategy="zero3", replicas=2)
+    for name in ("tensor", "zero1", "zero2"):
+        yield native_suite(f"float64-native-{name}-mesh", (), (4,), strategy=name, replicas=2)
+    # The first chapter's float32 runs show rounding; these stand for all strategies.
+    yield _split("float32-data", (), (1, 2), alone_in="", strategy="data")
+    yield _split("float32-zero3", (), (2,), "float32-data", strategy="zero3")
+    yield native_suite("float32-native-zero3", (), (2,), "float32-data", strategy="zero3")
+    yield _split("float64-deep", (), (1, 8), alone_in="", strategy="pipeline", depth=4)
+
+
+_ON_CPUS: Final = (*_scratch(), *_concise(), *_strategies())
+
+SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
+"""The suites that the sessions run; those on GPUs come after the ones that they repeat."""
+
+SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))

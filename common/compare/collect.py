@@ -12,7 +12,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.chapters.chapters import SPECS
+from common.chapters import chapters
 from common.chapters.suites import Suite
 from common.compare.runs import Run, other_settings
 from common.records.record import Record, record_name
@@ -145,7 +145,7 @@ def _setting(run: Run) -> dict[str, Any]:
     """What all runs of a suite have in common."""
     config = run.record.config
     setting = {name: value for name, value in identity(run.record).items() if name != "shards"}
-    spec = SPECS[config.chapter]
+    spec = chapters.spec(config.chapter)
     # With more devices, such a preset takes larger minibatches, and larger steps.
     for name in ("batch_size", "lr") if config.preset in spec.per_device else ():
         if setting[name] == spec.preset(config.preset, config.devices)[name]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.machine import now
-from common.chapters.chapters import CHAPTERS, SPECS, SUITES
-from common.chapters.suites import Suite
+from common.chapters.chapters import CHAPTERS, spec
+from common.chapters.suites import SUITES, Suite
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.findings import Verdict
@@ -106,7 +106,7 @@ def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
 
 
 def way_of(suite: Suite) -> str:
-    return SPECS[suite.chapter].way(suite.settings)
+    return spec(suite.chapter).way(suite.settings)
 
 
 def verdict_on(

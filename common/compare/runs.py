@@ -12,8 +12,8 @@ import numpy as np
 
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
-from common.chapters.chapters import SPECS
-from common.chapters.suites import Settings
+from common.chapters.chapters import spec
+from common.chapters.spec import Settings
 from common.compare.limits import LIMITS, Tolerances
 from common.models.weights_file import digest
 from common.records.record import Record
@@ -192,5 +192,5 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
 
 @cache
 def follows_preset(config: Config) -> bool:
-    known = config.preset in SPECS[config.chapter].presets
+    known = config.preset in spec(config.chapter).presets
     return known and not other_settings(config, {"preset": config.preset}, config.device_kind)

@@ -8,8 +8,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.models.nets import Shapes, trainable
-from common.parallel.plans import Layouts, Part
+from common.models.nets import trainable
 
 T = TypeVar("T")
 
@@ -96,25 +95,3 @@ def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
         name: values if trainable(name) else values[device if device < len(values) else 0]
         for name, values in saved.items()
     }
-
-
-def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Weights:
-    """A device's part of each tensor of which it has one."""
-    parts = {name: layouts[name][device] for name in tensors}
-    return {name: part.of(tensors[name]) for name, part in parts.items() if part is not None}
-
-
-def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
-    """The whole tensors from devices' parts. Raises RunError where copies of a part differ."""
-    tensors: Weights = {}
-    for name, layout in layouts.items():
-        parts: dict[Part, Array] = {}
-        for device, part in enumerate(layout):
-            if part is not None:
-                values = held[device][name]
-                if parts.setdefault(part, values).tobytes() != values.tobytes():
-                    raise diverged(name, device)
-        tensors[name] = np.empty(shapes[name], next(iter(parts.values())).dtype)
-        for part, values in parts.items():
-            part.of(tensors[name])[...] = values
-    return tensors

@@ -12,7 +12,7 @@ from common.backends.driver import count_cards, find_driver
 ROOT: Final = Path(__file__).resolve().parents[2]
 ROOMS: Final = (
     *("base", "data", "models", "parallel", "backends"),
-    *("chapters", "settings", "records", "training"),
+    *("chapters", "trainers", "settings", "records", "training"),
 )
 """The rooms of `common/` that decide a run's numbers."""
 

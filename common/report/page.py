@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import CHAPTERS, spec
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
 from common.diagnose.suspects import Suspect
@@ -37,7 +37,7 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Su
         verdict=verdict,
         suspects=accused,
         innocent=[name for name in FRAMEWORKS if name in innocent],
-        nets={name: spec.heading for name, spec in SPECS.items()},
+        nets={name: spec(name).heading for name in CHAPTERS},
         examined=examined,
     )
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from common.chapters.data_parallel import FromScratch
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
+from common.trainers.scratch import FromScratch
 
 ROUNDS: Final = 3
 """The fewest rounds in which calls are timed."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters.chapters import SPECS
+from common.chapters import chapters
 from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
 from common.terminal.values import (
@@ -36,7 +36,7 @@ examples:
 
 
 def parser(framework: str, chapter: str) -> Parser:
-    spec = SPECS[chapter]
+    spec = chapters.spec(chapter)
     command = Parser(
         f"python -m frameworks.{framework}.{chapter}",
         f"{spec.title}, in {framework}.",

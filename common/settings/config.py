@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic import (
 )
 
 from common.base.errors import RequestError
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import CHAPTERS, spec
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
@@ -39,8 +40,11 @@ ITEMSIZE: Final = {"float32": 4, "float64": 8}
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
 
-# Each takes longer to make than a record takes to read.
-VALIDATORS: Final = {name: TypeAdapter[Any](spec.options) for name, spec in SPECS.items()}
+
+@cache  # it takes longer to make than a record takes to read
+def validator(chapter: str) -> TypeAdapter[Any]:
+    """Validates a chapter's options."""
+    return TypeAdapter(spec(chapter).options)
 
 
 class Config(BaseModel):
@@ -74,9 +78,9 @@ class Config(BaseModel):
     def _of_the_chapter(cls, value: Any, _: Any, info: ValidationInfo) -> Options:
         if isinstance(value, Options):
             return value
-        if (chapter := info.data.get("chapter")) not in SPECS:
+        if (chapter := info.data.get("chapter")) not in CHAPTERS:
             raise ValueError(f"the chapter {chapter} is not known here")
-        found: Options = VALIDATORS[chapter].validate_python(value)
+        found: Options = validator(chapter).validate_python(value)
         return found
 
     @model_validator(mode="after")
@@ -108,7 +112,7 @@ class Config(BaseModel):
         `settings` has all flags; the preset decides those that are None. The data set has
         `available` examples, for training and for testing. Raises RequestError.
         """
-        spec, name = SPECS[settings["chapter"]], settings["preset"]
+        chapter, name = spec(settings["chapter"]), settings["preset"]
         on_cpu = settings["device_kind"] == "cpu"
         synthetic = settings["dataset"] == "synthetic"
         for flag, idle, where, why in (
@@ -119,8 +123,8 @@ class Config(BaseModel):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
         if name == "auto":
-            name = "book" if kind == "gpu" else spec.without_gpu
-        preset = spec.preset(name, devices)
+            name = "book" if kind == "gpu" else chapter.without_gpu
+        preset = chapter.preset(name, devices)
         if settings["steps"] is not None:  # single steps are as in the book
             preset |= {"epochs": None, "lr_decay": "none"}
         for key, most in zip(("train_examples", "test_examples"), available, strict=True):
@@ -128,7 +132,7 @@ class Config(BaseModel):
         start = settings["init_weights"]
         chosen = {"steps": None, **preset, **{k: v for k, v in settings.items() if v is not None}}
         chosen |= {"devices": devices, "device_kind": kind, "preset": name, "dataset": dataset}
-        chosen |= {"options": spec.given(chosen), "init_weights": start and str(start)}
+        chosen |= {"options": chapter.given(chosen), "init_weights": start and str(start)}
         try:
             return cls(**{k: v for k, v in chosen.items() if k in cls.model_fields})
         except ValidationError as error:

@@ -14,7 +14,7 @@ from common.base.files import remove_temporaries
 from common.base.locks import held
 from common.base.machine import describe_machine, peak_memory
 from common.base.signals import stoppable
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import digest, load_weights, save_weights
@@ -97,7 +97,7 @@ class Job:
     @property
     def options(self) -> Any:
         """The chapter's options, some of which a preset may decide."""
-        return SPECS[self.settings["chapter"]].chosen(self.settings)
+        return spec(self.settings["chapter"]).chosen(self.settings)
 
     def settled(self, devices: int, kind: str) -> tuple[Config, Dataset, Weights]:
         """The configuration on these devices, its data and initial weights. Raises RequestError."""

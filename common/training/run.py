@@ -10,7 +10,7 @@ from common.backends.loading import import_backend, package, variables_blamed
 from common.base.errors import StoppedError
 from common.base.locks import held
 from common.base.machine import now
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 from common.data.dataset import load
 from common.models.weights_file import bfloat16_note
 from common.records.record import ANY, Failure, record_name
@@ -31,7 +31,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     files = Files.of(settings)
     report = Reporter(quiet=files.quiet or rank > 0)
     if rank == 0:  # it writes for all
-        way = SPECS[chapter].way(settings)
+        way = spec(chapter).way(settings)
         record = record_name(framework, chapter, devices, way) if devices else ""
         files.require_output_paths(record)
     if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):

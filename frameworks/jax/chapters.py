@@ -1,31 +1,36 @@
 """The chapters in JAX: the listings, with what the harness adds to them."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer
-from frameworks.jax import collectives, hosts, kernels
+from common.backends.interface import Chapter
 from frameworks.jax.devices import devices, synchronize
 
+if TYPE_CHECKING:
+    from common.trainers.strategies import MakeTrainer
 
-def scratch() -> FromScratch:
+
+def scratch() -> Chapter:
     """LeNet and a hand-written allreduce."""
-    from frameworks.jax import scratch
+    from common.trainers.scratch import FromScratch
+    from frameworks.jax import collectives, kernels, scratch
 
     return FromScratch(devices, synchronize, scratch, kernels, collectives, np.asarray)
 
 
-def concise() -> ByWrapper:
+def concise() -> Chapter:
     """ResNet-18, Flax and JAX's native parallelism."""
-    from frameworks.jax import concise, replicas
+    from common.trainers.concise import ByWrapper
+    from frameworks.jax import concise, hosts, replicas
 
     return ByWrapper(devices, synchronize, concise, replicas, hosts.launch, hosts)
 
 
-def strategies() -> BySplitting:
+def strategies() -> Chapter:
     """LeNet, split by each strategy."""
+    from common.trainers.strategies import BySplitting
     from frameworks.jax import primitives
     from frameworks.strategies.mesh import Split
 
@@ -33,7 +38,7 @@ def strategies() -> BySplitting:
     return BySplitting(devices, synchronize, by_hand, native)
 
 
-def native() -> dict[str, MakeTrainer]:
+def native() -> "dict[str, MakeTrainer]":
     """LeNet, split by JAX's native parallelism, loaded by native runs only."""
     from frameworks.jax.native.pipeline import Pipeline
     from frameworks.jax.native.program import OneProgram

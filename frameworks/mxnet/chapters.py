@@ -2,29 +2,30 @@
 
 from functools import partial
 
-from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
-from frameworks.mxnet import collectives, kernels
+from common.backends.interface import Chapter
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.layouts import on_host
 
 
-def scratch() -> FromScratch:
+def scratch() -> Chapter:
     """LeNet and a hand-written allreduce."""
-    from frameworks.mxnet import scratch
+    from common.trainers.scratch import FromScratch
+    from frameworks.mxnet import collectives, kernels, scratch
 
     return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
-def concise() -> ByWrapper:
+def concise() -> Chapter:
     """ResNet-18 and Gluon's Trainer."""
+    from common.trainers.concise import ByWrapper
     from frameworks.mxnet import concise, replicas
 
     return ByWrapper(devices, synchronize, concise, replicas)
 
 
-def strategies() -> BySplitting:
+def strategies() -> Chapter:
     """LeNet, split by each strategy."""
+    from common.trainers.strategies import BySplitting
     from frameworks.mxnet import primitives
     from frameworks.strategies.mesh import Split
 

@@ -1,30 +1,35 @@
 """The chapters in PyTorch: the listings, with what the harness adds to them."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer
-from frameworks.pytorch import collectives, hosts, kernels
+from common.backends.interface import Chapter
 from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.layouts import on_host
 
+if TYPE_CHECKING:
+    from common.trainers.strategies import MakeTrainer
 
-def scratch() -> FromScratch:
+
+def scratch() -> Chapter:
     """LeNet and a hand-written allreduce."""
-    from frameworks.pytorch import scratch
+    from common.trainers.scratch import FromScratch
+    from frameworks.pytorch import collectives, kernels, scratch
 
     return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
-def concise() -> ByWrapper:
+def concise() -> Chapter:
     """ResNet-18 and PyTorch's wrappers."""
-    from frameworks.pytorch import concise, replicas, wrappers
+    from common.trainers.concise import ByWrapper
+    from frameworks.pytorch import concise, hosts, replicas, wrappers
 
     return ByWrapper(devices, synchronize, concise, replicas, wrappers.launch, hosts)
 
 
-def strategies() -> BySplitting:
+def strategies() -> Chapter:
     """LeNet, split by each strategy."""
+    from common.trainers.strategies import BySplitting
     from frameworks.pytorch import primitives
     from frameworks.pytorch.native.launch import launch
     from frameworks.strategies.mesh import Split
@@ -33,7 +38,7 @@ def strategies() -> BySplitting:
     return BySplitting(devices, synchronize, by_hand, native, launch)
 
 
-def native() -> dict[str, MakeTrainer]:
+def native() -> "dict[str, MakeTrainer]":
     """LeNet, split by PyTorch's native parallelism, loaded by native runs only."""
     from frameworks.pytorch.native import pipeline, tensor, zero
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import Loss, SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event, Kept, Ledger, Usage, mesh
+from common.parallel.parts import parts_of, whole
 from common.parallel.plans import Layouts, Plan
-from common.parallel.replicas import parts_of, whole
+from common.trainers.strategies import Loss, SplitTrainer, zeros
 from frameworks.strategies.collectives import allreduce
 from frameworks.strategies.primitives import Params, Tensor
 from frameworks.strategies.replica import Replica

@@ -1,30 +1,35 @@
 """The chapters in TensorFlow: the listings, with what the harness adds to them."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer
-from frameworks.tensorflow import collectives, hosts, kernels
+from common.backends.interface import Chapter
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
 
+if TYPE_CHECKING:
+    from common.trainers.strategies import MakeTrainer
 
-def scratch() -> FromScratch:
+
+def scratch() -> Chapter:
     """LeNet and a hand-written allreduce."""
-    from frameworks.tensorflow import scratch
+    from common.trainers.scratch import FromScratch
+    from frameworks.tensorflow import collectives, kernels, scratch
 
     return FromScratch(devices, synchronize, scratch, kernels, collectives, on_host)
 
 
-def concise() -> ByWrapper:
+def concise() -> Chapter:
     """ResNet-18 and `tf.distribute.MirroredStrategy`."""
-    from frameworks.tensorflow import concise, distribution, replicas
+    from common.trainers.concise import ByWrapper
+    from frameworks.tensorflow import concise, distribution, hosts, replicas
 
     return ByWrapper(devices, synchronize, concise, replicas, distribution.launch, hosts)
 
 
-def strategies() -> BySplitting:
+def strategies() -> Chapter:
     """LeNet, split by each strategy."""
+    from common.trainers.strategies import BySplitting
     from frameworks.strategies.mesh import Split
     from frameworks.tensorflow import primitives
 
@@ -32,7 +37,7 @@ def strategies() -> BySplitting:
     return BySplitting(devices, synchronize, by_hand, native)
 
 
-def native() -> dict[str, MakeTrainer]:
+def native() -> "dict[str, MakeTrainer]":
     """LeNet, split by TensorFlow's native parallelism, loaded by native runs only."""
     from frameworks.strategies.layouts import LAYOUTS
     from frameworks.tensorflow.native.program import OneProgram

@@ -13,8 +13,7 @@ from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.chapters.chapters import SUITES
-from common.chapters.suites import Suite
+from common.chapters.suites import SUITES, Suite
 from common.compare.runs import Run
 from common.pairs.runs import read_run
 from common.settings.arguments import as_flags

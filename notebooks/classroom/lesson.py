@@ -10,15 +10,14 @@ from typing import Any, Final
 
 import numpy
 
-from common.backends.devices import ALONE, DeviceRequest
+from common.backends.devices import ALONE, DeviceRequest, in_this_process
 from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import Chapter
 from common.backends.loading import import_backend, package
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now
-from common.chapters.chapters import SPECS
-from common.chapters.data_parallel import in_this_process
+from common.chapters.chapters import spec
 from common.data.dataset import Dataset, load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
@@ -100,7 +99,7 @@ class Lesson:
 
     def weights(self, seed: int = 0) -> Weights:
         """Initial weights by their canonical names, those of the quick preset's net."""
-        shapes = SPECS[self.name].chosen({}, "quick").shapes()
+        shapes = spec(self.name).chosen({}, "quick").shapes()
         return initial_weights(shapes, seed, "float32")
 
     def train(self, **settings: object) -> Outcome:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import BySplitting
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import KEPT, MOVED, Event, Usage
 from common.parallel.plans import Plan
 from common.scaling.scenario import Scenario
+from common.trainers.strategies import BySplitting
 
 COLUMN: Final = 10
 """How wide a number of bytes is printed."""

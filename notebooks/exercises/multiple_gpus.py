@@ -14,9 +14,9 @@ import numpy  # `np` is MXNet's in its notebooks
 
 from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
-from common.chapters.data_parallel import FromScratch
 from common.chapters.scratch import ScratchOptions
 from common.parallel.schedules import Schedule, execute
+from common.trainers.scratch import FromScratch
 from common.training.loop import accuracy
 
 Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their classes (n,)

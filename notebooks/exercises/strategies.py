@@ -5,8 +5,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import BySplitting
 from common.chapters.strategies import StrategiesOptions
+from common.trainers.strategies import BySplitting
 
 
 def gradient_on_mesh(

@@ -16,7 +16,7 @@ from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
 from common.base.arrays import Weights, part
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 from common.data.dataset import load
 from common.models.weights_file import load_weights
 from common.records.store import read_record, read_tensors
@@ -47,7 +47,7 @@ def test_weights_and_checkpoint_of_another_framework_are_taken(
     weights = load_weights(path, theirs.shapes(), theirs.dtype)
     found = read_checkpoint(handover.parent / "kept" / f"{handover.stem}-step2.json")
     chapter: Any = backend(framework, name)
-    options: Any = SPECS[name].chosen(all_settings(framework, name, {}))
+    options: Any = spec(name).chosen(all_settings(framework, name, {}))
     if name == "concise":
         options = replace(options, width=theirs.settings()["width"])
     # The concise chapter normalizes each device's shard for itself.

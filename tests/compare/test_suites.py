@@ -15,8 +15,9 @@ from numpy_chapter import NumpyChapter, OnGpus, SumInsteadOfMean
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS, SUITES
-from common.chapters.suites import Settings, Suite, on_gpus
+from common.chapters.chapters import CHAPTERS
+from common.chapters.spec import Settings
+from common.chapters.suites import SUITES, Suite, on_gpus
 from common.compare.findings import Verdict
 from common.compare.folder import only_in_grid, verdict_on
 from common.compare.numpy_nets import Step

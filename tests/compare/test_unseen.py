@@ -14,7 +14,7 @@ from numpy_chapter import NumpyChapter, NumpyConcise, copied
 
 from common.backends.frameworks import FRAMEWORKS as ALL
 from common.base.arrays import Array, Weights
-from common.chapters.chapters import SUITES
+from common.chapters.suites import SUITES
 from common.compare.runs import EXAMPLES, KNOWN
 from common.data.dataset import Bytes, Dataset
 from common.data.minibatches import Batch, minibatches, pixels

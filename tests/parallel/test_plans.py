@@ -11,7 +11,7 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.ledger import Kept, Ledger, Usage
 from common.parallel.nets import resnet18, transformer
-from common.parallel.replicas import parts_of, whole
+from common.parallel.parts import parts_of, whole
 from common.parallel.strategies import refusal, split
 
 P = 129_068

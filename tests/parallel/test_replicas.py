@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.chapters.data_parallel import ByWrapper
 from common.parallel.replicas import (
     Communicator,
     joined,
@@ -22,6 +21,7 @@ from common.parallel.replicas import (
     share_of,
 )
 from common.parallel.shards import shard_bounds, shard_sizes
+from common.trainers.concise import ByWrapper
 
 T = TypeVar("T")
 

@@ -11,9 +11,8 @@ from numpy_chapter import NumpyChapter
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
-from common.chapters.suites import Suite
+from common.chapters.suites import SUITES, Suite
 from common.compare.findings import Check
 from common.compare.folder import examine
 from planted import page, right

@@ -11,7 +11,7 @@ from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    *("base", "terminal", "data", "models", "parallel", "backends", "chapters"),
+    *("base", "terminal", "data", "models", "parallel", "backends", "chapters", "trainers"),
     *("drawing", "settings", "records", "training", "compare", "pairs", "diagnose", "report"),
     *("scaling", "judge"),
 )
@@ -28,7 +28,7 @@ OTHERS = {
 }
 """For each framework's package, the folders of `frameworks/` of the others."""
 
-BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
+BACKENDS = {"base", "models", "parallel", "backends", "chapters", "trainers"}
 """The rooms of `common/` that a backend imports, except in its `__main__` block."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.arrays import Array, Weights
 from common.base.machine import now
-from common.chapters.chapters import SPECS
+from common.chapters.chapters import spec
 from common.compare.findings import Verdict
 from common.compare.folder import examine, verdict_on
 from common.compare.runs import Run
@@ -69,7 +69,7 @@ def nowhere_zero(*args: Any) -> Weights:
 
 def config_of(settings: Mapping[str, Any]) -> Config:
     """The configuration with these settings, the chapter's own options among them."""
-    kind = SPECS[settings["chapter"]].options
+    kind = spec(settings["chapter"]).options
     names = {option.name for option in fields(kind)} & settings.keys()
     rest = {name: value for name, value in settings.items() if name not in names}
     return Config(**rest, options=kind(**{name: settings[name] for name in names}))

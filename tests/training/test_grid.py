@@ -15,8 +15,8 @@ from started import OFFLINE, python
 
 from common import grid
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
-from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
+from common.chapters.suites import SUITES
 from common.settings.arguments import all_settings, as_flags, parser
 
 ROOT = Path(__file__).parents[2]

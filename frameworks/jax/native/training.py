@@ -10,9 +10,9 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import SplitTrainer, require_parts, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
+from common.trainers.strategies import SplitTrainer, require_parts, zeros
 from frameworks.jax.native.net import Params
 from frameworks.strategies.layouts import PART, REPLICA, padded
 

@@ -8,9 +8,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn import functional as F
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import same_everywhere
+from common.trainers.strategies import SplitTrainer, zeros
 from frameworks.pytorch import hosts
 from frameworks.pytorch.kernels import to_device
 from frameworks.pytorch.native.lenet import fill, lenet, whole

@@ -10,9 +10,9 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import require_parts
 from common.parallel.replicas import joined
 from common.parallel.shards import shard_bounds
+from common.trainers.strategies import require_parts
 from frameworks.pytorch import hosts
 from frameworks.pytorch.layouts import on_host
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device, velocity

@@ -9,9 +9,9 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import SplitTrainer, require_parts, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
+from common.trainers.strategies import SplitTrainer, require_parts, zeros
 from frameworks.strategies.layouts import LAYOUTS, PART, REPLICA, Padding, padded
 from frameworks.tensorflow.native.net import Params, Tensor, layer, lenet, mean_loss
 

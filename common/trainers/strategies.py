@@ -6,11 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.devices import DeviceRequest, Process, in_this_process
 from common.backends.interface import Launch, MakeDevices, Trainer
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError
-from common.chapters.data_parallel import in_this_process
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.plans import Plan
 

@@ -1,0 +1,88 @@
+"""ResNet-18 in a framework's own data parallelism, as the harness runs it.
+
+There may be several processes: each passes its listing only the examples of its devices.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+from common.backends.devices import in_this_process
+from common.backends.interface import Concise, Launch, MakeDevices, State
+from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
+from common.models.nets import trainable
+from common.parallel.replicas import (
+    ONLY,
+    Communicator,
+    joined,
+    saved_of,
+    saved_state,
+    share_of,
+)
+from common.parallel.shards import shard_bounds
+
+
+@dataclass(frozen=True)
+class ByWrapper:
+    """The concise chapter: each framework's own data parallelism, maybe over several hosts."""
+
+    devices: MakeDevices
+    synchronize: Callable[[Any], None]
+    listing: Concise
+    state: State
+    launch: Launch = in_this_process
+    hosts: Communicator = ONLY
+
+    def here(self, examples: Sized, devices: Sized) -> slice:
+        """The examples of this process's devices, which the listing splits into shards."""
+        shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
+        bounds = share_of(shards, self.hosts)
+        return slice(bounds[0][0], bounds[-1][1])
+
+    def trainer(
+        self, weights: Mapping[str, Array], devices: Sequence[Any], options: ConciseOptions
+    ) -> "ConciseTrainer":
+        how = options.batch_norm, options.wrapper
+        return ConciseTrainer(self, self.listing.replicate(weights, devices, *how), devices)
+
+
+@dataclass(frozen=True)
+class ConciseTrainer:
+    """ResNet-18 in a framework's wrapper."""
+
+    chapter: ByWrapper
+    replicas: Any
+    devices: Sequence[Any]
+
+    def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
+        here = self.chapter.here(X, self.devices)
+        return self.chapter.listing.train_batch(X[here], y[here], self.replicas, lr, len(X))
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        here = self.chapter.here(X, self.devices)
+        return self.chapter.state.gradients(X[here], y[here], self.replicas, len(X))
+
+    def predict(self, X: Array) -> Array:
+        here = self.chapter.here(X, self.devices)
+        return joined(self.chapter.listing.predict(X[here], self.replicas), self.chapter.hosts)
+
+    def export(self) -> Weights:
+        """Weights and the first device's running statistics. Raises RunError if weights differ."""
+        saved = self.save()
+        dtype = saved["fc.bias"].dtype  # statistics may have another
+        return {k: v if trainable(k) else v[0].astype(dtype) for k, v in saved.items()}
+
+    def bias(self) -> Any:
+        return self.chapter.state.bias(self.replicas)
+
+    def save(self) -> Weights:
+        return saved_state(self.chapter.state.copies(self.replicas), self.chapter.hosts)
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        k = self.chapter.hosts.processes() * len(self.devices)
+        self.chapter.state.put([saved_of(saved, device) for device in range(k)], self.replicas)
+
+    def activations(self, X: Array) -> Weights:
+        """The output of each layer for a batch on the first device, by the layer's name."""
+        return self.chapter.state.activations(X, self.replicas)
