@@ -64,7 +64,7 @@ def lacks(packages: Iterable[str]) -> str:
 def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework, or exits and says why it cannot run."""
     from common.backends.devices import ALONE, DeviceRequest
-    from common.backends.loading import import_backend, package
+    from common.backends.loading import import_backend, package, placed
 
     if missing := lacks(NEEDED):
         raise SystemExit(missing)
@@ -74,7 +74,8 @@ def describe(framework: str) -> None:
         raise SystemExit(str(error)) from None
     gpus, packages = 0, versions(package(framework).DISTRIBUTIONS)
     with suppress(RequestError):  # it sees no GPU
-        gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).local)
+        _, count = placed(framework, "gpu", None)
+        gpus = len(chapters[0].devices(ALONE, DeviceRequest(count, "gpu", 1)).local)
     packages = {name: version for name, version in packages.items() if version != "none"}
     about = platform.python_version(), gpus, packages, lacks(("hypothesis", "pytest"))
     print(f"\n{json.dumps(asdict(Setup(framework, sys.executable, *about)))}")

@@ -15,7 +15,7 @@ import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from multiprocessing.connection import Connection, wait
@@ -38,7 +38,7 @@ from common.grid import work
 from common.report.text import describe
 from common.terminal import values
 from common.terminal.command import Parser, status
-from common.training.job import Job
+from common.training.run import Run
 from planted.run import KNOWN, get_ready, settings
 
 DATA: Final = "fashion-mnist", "synthetic"
@@ -50,22 +50,22 @@ Task = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class ManySeeds(Job):
-    """A job that trains with one seed after the other, each in a folder of its own."""
+class ManySeeds(Run):
+    """A run that trains with one seed after the other, each in a folder of its own."""
 
     seeds: Sequence[int] = ()
 
     def __call__(self, process: Process) -> None:
-        same = "data", "command_line", "started", "environment"
         for seed in self.seeds:
+            config = self.config.model_copy(update={"seed": seed})
             files = replace(self.files, out=Path(str(self.files.out).replace("SEED", str(seed))))
-            job = {name: getattr(self, name) for name in same}
-            Job({**self.settings, "seed": seed}, files, **job)(process)
+            run = {each.name: getattr(self, each.name) for each in fields(Run)}
+            Run(**{**run, "config": config, "files": files})(process)
 
 
 def work_seeds(seeds: Sequence[int], *run: Any) -> None:
     """What the process of some runs does: see `common.grid.work`."""
-    with patch("common.training.run.Job", partial(ManySeeds, seeds=seeds)):
+    with patch("common.training.run.Run", partial(ManySeeds, seeds=seeds)):
         work(*run)
 
 

@@ -26,7 +26,7 @@ from common.diagnose.hints import FITS
 from common.diagnose.suspects import suspects
 from common.grid import work
 from common.report.text import describe
-from common.training.job import Job
+from common.training.run import Run
 from planted.bug import Bug, Runs
 from planted.bugs import BUGS
 from planted.page import Answer
@@ -39,15 +39,15 @@ Results = Mapping[str, SuiteResult]
 
 
 @dataclass(frozen=True)
-class PlantedJob(Job):
-    """A job with a bug in each of its processes."""
+class PlantedRun(Run):
+    """A run with a bug in each of its processes."""
 
     bug: str = ""
 
     def __call__(self, process: Process) -> None:
         """Trains with the bug."""
-        names = "framework", "devices", "batch_size"
-        with BUGS[self.bug].planted(*(self.settings[name] for name in names)):
+        config = self.config
+        with BUGS[self.bug].planted(config.framework, config.devices, config.batch_size):
             super().__call__(process)
 
 
@@ -55,7 +55,7 @@ def work_planted(
     bug: str, framework: str, chapter: str, settings: Mapping[str, Any], output: Connection
 ) -> None:
     """What the process of a run does: see `common.grid.work`."""
-    with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
+    with patch("common.training.run.Run", partial(PlantedRun, bug=bug)):
         work(framework, chapter, settings, output)
 
 
@@ -159,7 +159,7 @@ def main(argv: Sequence[str]) -> int:
     from common.training.cli import main as run_chapter
 
     bug, framework, chapter, *flags = argv
-    with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
+    with patch("common.training.run.Run", partial(PlantedRun, bug=bug)):
         return run_chapter(framework, chapter, flags)
 
 

@@ -32,7 +32,7 @@ from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
 from common.compare.recorded_steps import Recomputed, recompute
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 
 if find_spec("playwright"):
     from browser_tabs import base_url as base_url, browser as browser, tab as tab
@@ -129,7 +129,7 @@ COMPUTED: dict[str, Recomputed | None] = {}
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy computes the steps of a run once."""
 
-    def remembered(run: Run, *begun: Any) -> Recomputed | None:
+    def remembered(run: RecordedRun, *begun: Any) -> Recomputed | None:
         key = f"{run.record.sha256} {run.tolerances}"
         if key not in COMPUTED:
             COMPUTED[key] = recompute(run, *begun)

@@ -1,11 +1,11 @@
 """The devices that a run asks for and gets, and the process that it is in."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from socket import gethostname
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -61,49 +61,36 @@ ALONE: Final = Process()
 
 @dataclass(frozen=True)
 class DeviceRequest:
-    """The devices that are asked for: how many, "auto", "cpu" or "gpu", and the CPU's threads.
+    """The devices of a run: how many, "cpu" or "gpu", and the threads that all CPU devices share.
 
-    Without a `count`: every GPU there is, else 2 CPU devices. With `tf32`, GPUs may multiply
-    float32 numbers with ten bits of the mantissa; `deterministic` ones give the same bits each
-    time.
+    With `tf32`, GPUs may multiply float32 numbers with ten bits of the mantissa; `deterministic`
+    ones give the same bits each time.
     """
 
-    count: int | None
+    count: int
     kind: str
     threads: int
     tf32: bool = False
     deterministic: bool = False
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
-        flags = ("devices", "device_kind", "threads", "tf32", "deterministic")
-        return cls(*(settings[name] for name in flags))
-
     def on_each(self, process: Process) -> "DeviceRequest":
-        """What is asked for on a process's host; over several, one for each if nothing is said.
-
-        Raises RequestError if that is uneven.
-        """
-        if process.count == 1:
-            return self
-        share, over = divmod(self.count or process.count, process.count)
+        """What is asked for on a process's host. Raises RequestError if shares are uneven."""
+        share, over = divmod(self.count, process.count)
         if over:
             what = f"{self.count} devices cannot be shared by {process.count} processes"
             how = "--devices counts those of all, and each process has the same number"
             raise RequestError(f"{what}: {how}")
         return replace(self, count=share * process.local_count)
 
-    def settled(self, gpus: int, framework: str) -> tuple[str, int]:
-        """The kind, "cpu" or "gpu", and the number. Raises RequestError if GPUs are lacking."""
-        if self.kind == "cpu" or (self.kind == "auto" and not gpus):
-            return "cpu", self.count or 2
+    def require(self, gpus: int, framework: str) -> None:
+        """Raises RequestError if it is for more GPUs than a framework sees."""
+        if self.kind == "cpu" or self.count <= gpus:
+            return
         if not gpus:
             why = "docs/gpu.md tells why that may be, and --device-kind cpu does without"
             raise RequestError(f"{framework} sees no GPU here: {why}")
-        if (self.count or gpus) > gpus:
-            what = f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}"
-            raise RequestError(f"{what}: ask for fewer --devices or for --device-kind cpu")
-        return "gpu", self.count or gpus
+        what = f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}"
+        raise RequestError(f"{what}: ask for fewer --devices or for --device-kind cpu")
 
 
 @dataclass(frozen=True)

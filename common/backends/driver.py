@@ -1,5 +1,6 @@
 """NVIDIA's driver and the cards, as `nvidia-smi` reports them."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -64,3 +65,9 @@ def find_driver(visible: str | None) -> Driver | str:
     if not cards:
         return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
     return Driver(rows[0][1], tuple(cards))
+
+
+def available_gpus(for_gpus: bool) -> int:
+    """The number of GPUs that the driver shows; 0 if a framework's build is not for them."""
+    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return len(driver.cards) if isinstance(driver, Driver) and for_gpus else 0

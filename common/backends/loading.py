@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from common.backends.driver import available_gpus
 from common.backends.environment import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
@@ -20,9 +21,21 @@ def package(framework: str) -> Any:
 
     DISTRIBUTIONS, the packages whose versions a record names, its own first; PRELOAD, the modules
     that processes share; ONE_THREAD_EACH, whether several CPU devices may have no more than one
-    thread each; ENVIRONMENT, the variables that it reads.
+    thread each; ENVIRONMENT, the variables that it reads; `for_gpus`, which tells of its build.
     """
     return import_module(f"frameworks.{framework}")
+
+
+def placed(framework: str, kind: str, devices: int | None, processes: int = 1) -> tuple[str, int]:
+    """The kind of a run's devices, "cpu" or "gpu", and their number, from what is asked for.
+
+    "auto": GPUs, if the driver shows some and the framework's build is for them. Without a number:
+    one device for each of several processes, else every GPU there is, or 2 CPU devices.
+    """
+    gpus = 0 if kind == "cpu" else available_gpus(package(framework).for_gpus())
+    if kind == "auto":
+        kind = "gpu" if gpus else "cpu"
+    return kind, devices or (processes if processes > 1 else gpus or 2)
 
 
 def preload(framework: str, *modules: str) -> None:

@@ -19,7 +19,7 @@ from common.compare.runs import (
     ENDS,
     LAYERS,
     NUMERICAL,
-    Run,
+    RecordedRun,
     final_accuracy,
     follows_preset,
     other_settings,
@@ -38,17 +38,17 @@ class SuiteResult:
     suite: Suite
     found: Sequence[LoadedRecord]
     references: Mapping[Answer, Reference]
-    related: Mapping[str, Sequence[Run]] = field(default_factory=dict)
+    related: Mapping[str, Sequence[RecordedRun]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
     examined: Sequence["SuiteResult"] = ()
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         return [entry.run for entry in self.found if entry.run]
 
     @cached_property
-    def alone(self) -> list[Run]:
+    def alone(self) -> list[RecordedRun]:
         """The runs on one device that another suite has for this one."""
         return [run for run in self.related.get(self.suite.alone_in, ()) if run.devices == 1]
 
@@ -61,7 +61,7 @@ class SuiteResult:
         return recompute_all(whole)
 
     @cached_property
-    def wrong(self) -> list[Run]:
+    def wrong(self) -> list[RecordedRun]:
         """The runs that have a wrong step."""
         return [run for run in self.runs if (check := steps(run, self)) and not check.passed]
 
@@ -81,28 +81,28 @@ class SuiteResult:
         other = any(other_settings(config, suite.settings, suite.kind) for config in configs)
         return "own" if other else suite.name
 
-    def reference(self, run: Run) -> Reference:
+    def reference(self, run: RecordedRun) -> Reference:
         return self.right[answer_of(run)]
 
-    def others(self, run: Run) -> Weights:
+    def others(self, run: RecordedRun) -> Weights:
         """The reference's arrays; none if that is the run itself."""
         reference = self.reference(run)
         only = len(reference.runs) == 1 and reference.includes(run)
         return {} if only else reference.arrays
 
-    def expected(self, run: Run) -> Weights:
+    def expected(self, run: RecordedRun) -> Weights:
         """What a run should have computed: by NumPy's steps, else by the others."""
         if recomputed := self.recomputed.get(run.name):
             return self.others(run) | recomputed.expected
         return self.others(run)
 
-    def repeated(self, run: Run) -> Run | None:
+    def repeated(self, run: RecordedRun) -> RecordedRun | None:
         """The run that a run on GPUs or after a resumption repeats."""
         who = run.record.framework, run.devices
         others = self.related.get(self.suite.repeats, ())
         return next((x for x in others if (x.record.framework, x.devices) == who), None)
 
-    def as_in_float64(self, run: Run) -> Run:
+    def as_in_float64(self, run: RecordedRun) -> RecordedRun:
         """The run with the first gradient that it has where rounding decides no ReLU unit."""
         recomputed = None
         if any(run is one for one in (*self.runs, *self.alone)):
@@ -112,7 +112,7 @@ class SuiteResult:
             recomputed = recompute(run)
         return recomputed.as_in_float64(run) if recomputed else run
 
-    def scales(self, run: Run) -> Mapping[str, float]:
+    def scales(self, run: RecordedRun) -> Mapping[str, float]:
         """What the distances of a run's gradients are relative to."""
         recomputed = self.recomputed.get(run.name)
         return recomputed.scales if recomputed else {}
@@ -166,7 +166,7 @@ def failed(note: str) -> Check:
     return Check(passed=False, note=note)
 
 
-def peers(run: Run, result: SuiteResult) -> Check | None:
+def peers(run: RecordedRun, result: SuiteResult) -> Check | None:
     """A failed check, if there is nothing to compare the run with."""
     only = len(result.runs) + len(result.alone) == 1
     if not only and (result.others(run) or result.recomputed.get(run.name)):
@@ -174,7 +174,7 @@ def peers(run: Run, result: SuiteResult) -> Check | None:
     return failed("no other run is of this setting: run another framework, or other --devices")
 
 
-def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
+def arrays(name: str, run: RecordedRun, result: SuiteResult) -> Check | None:
     """How far arrays are from what is expected, if that is known."""
     prefix = {**NUMERICAL, **LAYERS}[name]
     ours = part(run.arrays, prefix)
@@ -189,7 +189,7 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
     return farthest(name, distances, run.limits[name])
 
 
-def steps(run: Run, result: SuiteResult) -> Check | None:
+def steps(run: RecordedRun, result: SuiteResult) -> Check | None:
     """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
     if step := left_out(run):
         note = f"{last_bias(run.record.config.shapes())} stays as it was in step {step}"
@@ -204,7 +204,7 @@ def steps(run: Run, result: SuiteResult) -> Check | None:
     return check
 
 
-def left_out(run: Run) -> int | None:
+def left_out(run: RecordedRun) -> int | None:
     """The first step, counted from 1, in which the last bias should have moved, and has not."""
     rows, losses = run.arrays["trace/bias"], run.arrays["losses"]
     rates = np.array([run.learning_rate(step) for step in range(1, len(rows))])
@@ -215,7 +215,7 @@ def left_out(run: Run) -> int | None:
     return int(wrong[0]) + 1 if len(wrong) else None
 
 
-def steps_of(run: Run, recomputed: Recomputed | None) -> Check | None:
+def steps_of(run: RecordedRun, recomputed: Recomputed | None) -> Check | None:
     """How far the recorded steps are from NumPy's: the quantity nearest to failing."""
     if recomputed is None:
         return None
@@ -230,7 +230,7 @@ def steps_of(run: Run, recomputed: Recomputed | None) -> Check | None:
     return worst
 
 
-def later_distances(run: Run, result: SuiteResult) -> Iterator[Check]:
+def later_distances(run: RecordedRun, result: SuiteResult) -> Iterator[Check]:
     """How far a short float32 run ends from others. It decides nothing: right runs part."""
     others = result.others(run)
     whole = run.tolerances and not run.wrong_array[0] and not run.long
@@ -241,7 +241,7 @@ def later_distances(run: Run, result: SuiteResult) -> Iterator[Check]:
             yield check.model_copy(update={"framework": run.record.framework})
 
 
-def curve(run: Run, result: SuiteResult) -> Check | None:
+def curve(run: RecordedRun, result: SuiteResult) -> Check | None:
     """How far the mean losses of a preset's epochs are from what is expected."""
     expected = result.others(run)
     if not (expected and run.long and follows_preset(run.record.config)):
@@ -250,20 +250,20 @@ def curve(run: Run, result: SuiteResult) -> Check | None:
     return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve.limit)
 
 
-def second(run: Run, result: SuiteResult) -> Check | None:
+def second(run: RecordedRun, result: SuiteResult) -> Check | None:
     """How far a large net's second loss is from the others': it shows the first update."""
     expected = result.others(run)
     return second_loss(run, expected) if expected else None
 
 
-def second_loss(run: Run, expected: Weights) -> Check | None:
+def second_loss(run: RecordedRun, expected: Weights) -> Check | None:
     if "second" not in run.limits or len(run.record.losses) == 1:
         return None
     ours, theirs = ({"losses": arrays["losses"][:2]} for arrays in (run.arrays, expected))
     return farthest("second", compare(ours, theirs, ""), run.limits["second"])
 
 
-def devices(run: Run, result: SuiteResult) -> Check | None:
+def devices(run: RecordedRun, result: SuiteResult) -> Check | None:
     """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return None
@@ -275,7 +275,7 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
     return against(run, alone[0], result)
 
 
-def against(run: Run, other: Run, result: SuiteResult) -> Check:
+def against(run: RecordedRun, other: RecordedRun, result: SuiteResult) -> Check:
     """How far two runs are apart, without flipped units: the quantity nearest to failing."""
     ours, theirs = (run.compared(result.as_in_float64(x).arrays) for x in (run, other))
     return nearest_to_failing(between(ours, theirs, run.limits, result.scales(run)))
@@ -295,7 +295,7 @@ def between(
     ]
 
 
-def plan(run: Run, result: SuiteResult) -> Check | None:
+def plan(run: RecordedRun, result: SuiteResult) -> Check | None:
     """Whether the first step has counted what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
@@ -311,7 +311,7 @@ def plan(run: Run, result: SuiteResult) -> Check | None:
     return Check(passed=True)
 
 
-def same_bits(run: Run, repeated: Run) -> Check:
+def same_bits(run: RecordedRun, repeated: RecordedRun) -> Check:
     """Whether two runs have the same bits in all that is compared."""
     theirs = repeated.arrays
     # -0.0 is 0.0, to which it may be added.
@@ -325,7 +325,7 @@ def same_bits(run: Run, repeated: Run) -> Check:
     return Check(passed=not other_bits, note=note, diverged=other_bits)
 
 
-def resumed(run: Run, result: SuiteResult) -> Check | None:
+def resumed(run: RecordedRun, result: SuiteResult) -> Check | None:
     """Whether a run was stopped and resumed, and has the bits of the straight run, if one is."""
     if "checkpoint_every" not in result.suite.settings:
         return None
@@ -338,7 +338,7 @@ def resumed(run: Run, result: SuiteResult) -> Check | None:
     return same_bits(run, repeated)
 
 
-def gpus(run: Run, result: SuiteResult) -> Check | None:
+def gpus(run: RecordedRun, result: SuiteResult) -> Check | None:
     """Whether a run on GPUs computed what the run on CPU devices that it repeats did."""
     if result.suite.kind != "gpu":
         return None
@@ -349,7 +349,7 @@ def gpus(run: Run, result: SuiteResult) -> Check | None:
     return against(run, repeated, result)
 
 
-def accuracy(run: Run, result: SuiteResult) -> Check | None:
+def accuracy(run: RecordedRun, result: SuiteResult) -> Check | None:
     """A run's accuracy against its floor, which is known of whole presets."""
     config = run.record.config
     limits = LIMITS[run.record.chapter].floor
@@ -366,7 +366,7 @@ def accuracy(run: Run, result: SuiteResult) -> Check | None:
     )
 
 
-def spread(run: Run, result: SuiteResult) -> Check | None:
+def spread(run: RecordedRun, result: SuiteResult) -> Check | None:
     """How far the mean accuracy of a run's framework is from another's, at most.
 
     Of two that are far apart, the one farther from the median answers for it.
@@ -393,7 +393,7 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
     return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 
-CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
+CHECKS: Final[dict[str, Callable[[RecordedRun, SuiteResult], Check | None]]] = {
     "peers": peers,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
     "second": second,
@@ -409,7 +409,7 @@ CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
 """Every check of a whole run, in the report's order; None: nothing to check."""
 
 
-def variables_set(runs: Sequence[Run]) -> list[str]:
+def variables_set(runs: Sequence[RecordedRun]) -> list[str]:
     """Each variable that may change rounding, and the runs that had it."""
     names: dict[str, list[str]] = {}
     for run in runs:

@@ -14,7 +14,7 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.chapters import chapters
 from common.chapters.suites import Suite
-from common.compare.runs import Run, other_settings
+from common.compare.runs import RecordedRun, other_settings
 from common.records.record import Record, record_name
 from common.records.store import (
     made_elsewhere,
@@ -37,7 +37,7 @@ class LoadedRecord:
 
     framework: str
     devices: int
-    run: Run | None
+    run: RecordedRun | None
     trouble: str = ""
     record: Record | None = None
 
@@ -48,12 +48,12 @@ class Reference:
 
     name: str
     arrays: Weights
-    runs: Sequence[Run]
+    runs: Sequence[RecordedRun]
 
-    def includes(self, run: Run) -> bool:
+    def includes(self, run: RecordedRun) -> bool:
         return any(member is run for member in self.runs)
 
-    def without(self, wrong: Sequence[Run]) -> "Reference":
+    def without(self, wrong: Sequence[RecordedRun]) -> "Reference":
         """The reference of the other runs; the same if there are none, or all are others."""
         right = [run for run in self.runs if not any(run is other for other in wrong)]
         return self if len(right) in (0, len(self.runs)) else reference_of(right)
@@ -122,10 +122,10 @@ def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> Lo
         return LoadedRecord(framework, devices, None, str(error), record)
 
 
-def load(path: Path, record: Record) -> Run:
+def load(path: Path, record: Record) -> RecordedRun:
     """The run of the record at `path`. Raises RunError if it cannot be trusted."""
     require_complete(path, record)
-    return Run(record, {**read_tensors(path, record), "losses": np.array(record.losses)})
+    return RecordedRun(record, {**read_tensors(path, record), "losses": np.array(record.losses)})
 
 
 def identity(record: Record) -> dict[str, Any]:
@@ -136,12 +136,12 @@ def identity(record: Record) -> dict[str, Any]:
     }
 
 
-def answer_of(run: Run) -> Answer:
+def answer_of(run: RecordedRun) -> Answer:
     """The settings that decide the numbers of a run, in whatever dtype."""
     return tuple(item for item in identity(run.record).items() if item[0] != "dtype")
 
 
-def _setting(run: Run) -> dict[str, Any]:
+def _setting(run: RecordedRun) -> dict[str, Any]:
     """What all runs of a suite have in common."""
     config = run.record.config
     setting = {name: value for name, value in identity(run.record).items() if name != "shards"}
@@ -175,7 +175,7 @@ def other_minibatches(record: Record, others: Sequence[Record]) -> str:
     return ""
 
 
-def median(runs: Sequence[Run]) -> Weights:
+def median(runs: Sequence[RecordedRun]) -> Weights:
     """The entry-wise median of finite arrays of the right shape."""
     groups: dict[str, list[Array]] = {}
     for run in runs:
@@ -187,15 +187,15 @@ def median(runs: Sequence[Run]) -> Weights:
     return {name: np.median(values, axis=0) for name, values in groups.items()}
 
 
-def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
+def references_of(runs: Iterable[RecordedRun]) -> dict[Answer, Reference]:
     """The references for runs of one dtype, by what they have to compute."""
-    groups: dict[Answer, list[Run]] = {}
+    groups: dict[Answer, list[RecordedRun]] = {}
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
     return {answer: reference_of(group) for answer, group in groups.items()}
 
 
-def reference_of(runs: Sequence[Run]) -> Reference:
+def reference_of(runs: Sequence[RecordedRun]) -> Reference:
     dtype, several = runs[0].record.config.dtype, len(runs) > 1
     name = f"the median of {len(runs)} {dtype} runs" if several else f"the other {dtype} run"
     return Reference(name, median(runs), runs)

@@ -12,7 +12,7 @@ from common.chapters.suites import SUITES, Suite
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.findings import Verdict
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.records.record import record_name
 
 
@@ -74,7 +74,7 @@ def examine(
     return results
 
 
-def is_exact(run: Run) -> bool:
+def is_exact(run: RecordedRun) -> bool:
     return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
 
 

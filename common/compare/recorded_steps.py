@@ -20,7 +20,7 @@ from common.base.machine import cores
 from common.compare import numpy_nets
 from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import LIMITS, Tolerances
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.data.dataset import Bytes
 from common.models.weights_file import digest
 from common.records.trace import checked_images, traced_steps
@@ -49,12 +49,12 @@ class Recomputed:
     flipped: int
     mispredicted: str
 
-    def as_in_float64(self, run: Run) -> Run:
+    def as_in_float64(self, run: RecordedRun) -> RecordedRun:
         arrays = {name: run.arrays[name] - values for name, values in self.gained.items()}
         return replace(run, arrays={**run.arrays, **arrays})
 
 
-def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
+def recompute_all(runs: Sequence[RecordedRun]) -> dict[str, Recomputed | None]:
     configs = [run.record.config for run in runs]
     most = max((x.options.operations() * x.batch_size for x in configs), default=0)
     # Unlike an executor's, these threads do not hold up an interrupt.
@@ -65,18 +65,20 @@ def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
         return dict(zip((run.name for run in runs), recomputed, strict=True))
 
 
-def beginning(run: Run) -> str:
+def beginning(run: RecordedRun) -> str:
     """The same for runs that compute the same logits before training, and the same first step."""
     names = ("trace/weights/0/", "trace/images/1", "trace/labels/1", "probe/images")
     inputs = {name: values for name, values in run.arrays.items() if name.startswith(names)}
     return f"{run.record.chapter} {run.record.config.dtype} {run.shards} {digest(inputs)}"
 
 
-def begin(run: Run) -> tuple[Array, numpy_nets.Step]:
+def begin(run: RecordedRun) -> tuple[Array, numpy_nets.Step]:
     return probe_logits(run, 0), RecordedStep(run, 1).right
 
 
-def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> Recomputed | None:
+def recompute(
+    run: RecordedRun, begun: tuple[Array, numpy_nets.Step] | None = None
+) -> Recomputed | None:
     """Recomputes the recorded steps of a run; None if there are none."""
     numbers = traced_steps(run.record.config)
     if not numbers:
@@ -127,17 +129,17 @@ def consecutive(examples: int, shards: int) -> list[tuple[int, int]]:
     return list(pairwise(starts))
 
 
-def weights_after(run: Run, step: int) -> Weights:
+def weights_after(run: RecordedRun, step: int) -> Weights:
     last = step == len(run.record.losses)
     return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
 
 
-def probe_logits(run: Run, step: int) -> Array:
+def probe_logits(run: RecordedRun, step: int) -> Array:
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
     return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
 
 
-def checked_logits(run: Run) -> dict[int, Array]:
+def checked_logits(run: RecordedRun) -> dict[int, Array]:
     """The logits (m, 10) of the checked test images after epochs, by the step, if that is kept."""
     config, kept = run.record.config, {*traced_steps(run.record.config), len(run.record.losses)}
     X = pixels(run.arrays["test/images"], config.dtype)
@@ -146,7 +148,7 @@ def checked_logits(run: Run) -> dict[int, Array]:
     return {step: numpy_nets.logits(config.chapter, X, weights_after(run, step)) for step in due}
 
 
-def wrong_prediction(run: Run, tested: Mapping[int, Array]) -> str:
+def wrong_prediction(run: RecordedRun, tested: Mapping[int, Array]) -> str:
     """Of which test image a class was predicted that has not the largest logit; or nothing.
 
     `tested` has logits by step; rounding may decide between equal ones.
@@ -178,7 +180,7 @@ class RecordedStep:
     (n,) the epsilons by which their sums may be off besides.
     """
 
-    def __init__(self, run: Run, number: int, right: numpy_nets.Step | None = None) -> None:
+    def __init__(self, run: RecordedRun, number: int, right: numpy_nets.Step | None = None) -> None:
         config, arrays = run.record.config, run.arrays
         self.number = number
         self.dtype = config.dtype

@@ -68,7 +68,7 @@ and for testing, of those in a minibatch, and of steps; the seed is 8."""
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A record that can be trusted, with its tensors and, as `losses`, all losses."""
 
     record: Record

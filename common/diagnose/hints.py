@@ -9,7 +9,7 @@ import numpy as np
 from common.base.arrays import part
 from common.compare.distances import compare, distance, largest
 from common.compare.recorded_steps import Recomputed, RecordedStep, movement
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.data.minibatches import pixels
 from common.diagnose.mistakes import ROUNDED, Update, fit, flat, mistake, numbered, wrong_logits
 from common.models.nets import MOMENTUM
@@ -23,7 +23,7 @@ CLOSE: Final = 100
 """Times the limit that a distance may be from what fits: a fit adds to rounding."""
 
 
-def hint(run: Run, recomputed: Recomputed) -> str:
+def hint(run: RecordedRun, recomputed: Recomputed) -> str:
     """A line on what fits a run where it is wrong first; empty if nothing does."""
     limits, ours = run.limits, run.arrays["logits/before"]
     if distance(ours, recomputed.expected["logits/before"])[0] > limits["forward"]:
@@ -43,7 +43,7 @@ def hint(run: Run, recomputed: Recomputed) -> str:
 
 
 def step_hint(
-    run: Run, number: int, off: Mapping[str, Sequence[str]], recomputed: Recomputed
+    run: RecordedRun, number: int, off: Mapping[str, Sequence[str]], recomputed: Recomputed
 ) -> str:
     """What fits a step, of which these arrays are off, by quantity."""
     step, update, text = RecordedStep(run, number), update_of(run, number), ""
@@ -73,7 +73,7 @@ def step_hint(
     return text
 
 
-def update_of(run: Run, number: int) -> Update:
+def update_of(run: RecordedRun, number: int) -> Update:
     step, config = RecordedStep(run, number), run.record.config
     carried = {name: step.momentum * v for name, v in step.velocity_before.items()}
     moved, _ = movement(step.vector(step.before), step.vector(step.after), step.lr)

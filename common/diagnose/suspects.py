@@ -11,7 +11,7 @@ from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
 from common.compare.distances import first_beyond
 from common.compare.findings import HEADINGS, Check
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.diagnose.hints import FITS, hint
 
 STAGES: Final = {
@@ -151,7 +151,7 @@ def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | N
 
 
 def _of_numbers(
-    entry: LoadedRecord, run: Run, result: SuiteResult, failed: dict[str, Check]
+    entry: LoadedRecord, run: RecordedRun, result: SuiteResult, failed: dict[str, Check]
 ) -> Divergence:
     loss = 0
     if "trajectory" in failed and "trajectory" in run.tolerances:

@@ -12,7 +12,7 @@ from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
 from common.compare.limits import LIMITS
 from common.compare.recorded_steps import recompute
-from common.compare.runs import NUMERICAL, Run
+from common.compare.runs import NUMERICAL, RecordedRun
 from common.models.weights_file import INDEX, bfloat16_note, load_arrays
 from common.pairs.arrays import PairVerdict, compare_arrays, joined
 from common.records.fingerprint import source_digest
@@ -35,17 +35,19 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
     raise RequestError(f"{first} and {second} are not of the same kind: {advice}")
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RecordedRun:
     """A run, arrays in the net's order. Raises RunError if it cannot be trusted."""
     run = load(path, read_record(path))
     compared = tuple(NUMERICAL.values())
     names = [name for name in expected_arrays(run.record) if name.startswith(compared)]
     if lacking := [name for name in names if name not in run.arrays]:
         raise RunError(f"its tensors lack {lacking[0]} ({path})")
-    return Run(run.record, {name: run.arrays[name] for name in names} | run.arrays)
+    return RecordedRun(run.record, {name: run.arrays[name] for name in names} | run.arrays)
 
 
-def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
+def compare_runs(
+    ours: RecordedRun, expected: RecordedRun, tolerance: float | None = None
+) -> PairVerdict:
     """The verdict on two runs of one setting, by the checks of a suite.
 
     Raises RequestError if one has resumed from the other, or both from one, and RunError if steps
@@ -90,7 +92,7 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     return PairVerdict(checks, notes)
 
 
-def whole(run: Run) -> Run:
+def whole(run: RecordedRun) -> RecordedRun:
     """A run with all arrays that this code keeps. Raises RunError if it has others."""
     array, note = run.wrong_array
     if array:

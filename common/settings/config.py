@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from common.backends.devices import DeviceRequest
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, spec
 from common.chapters.spec import Options
@@ -137,6 +138,12 @@ class Config(BaseModel):
             return cls(**{k: v for k, v in chosen.items() if k in cls.model_fields})
         except ValidationError as error:
             raise RequestError(_refusal(error)) from None
+
+    @property
+    def request(self) -> DeviceRequest:
+        """The devices that are asked for."""
+        how = self.threads, self.tf32, self.deterministic
+        return DeviceRequest(self.devices, self.device_kind, *how)
 
     def settings(self) -> dict[str, Any]:
         """Every setting by its name, the chapter's own options among them."""

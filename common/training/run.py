@@ -1,82 +1,222 @@
-"""One run, from the flags to the record."""
+"""A run: settled before a framework is loaded, then trained in each of its processes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socket import gethostname
 from typing import Any
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.devices import Process
 from common.backends.launched import launched
-from common.backends.loading import import_backend, package, variables_blamed
+from common.backends.loading import backend, import_backend, package, placed, variables_blamed
+from common.base.arrays import Weights, part
 from common.base.errors import StoppedError
+from common.base.files import remove_temporaries
 from common.base.locks import held
-from common.base.machine import now
-from common.chapters.chapters import spec
-from common.data.dataset import load
-from common.models.weights_file import bfloat16_note
-from common.records.record import ANY, Failure, record_name
-from common.records.store import read_record
+from common.base.machine import describe_machine, now, peak_memory
+from common.base.signals import stoppable
+from common.data.dataset import Dataset, load
+from common.models.initial import initial_weights
+from common.models.weights_file import bfloat16_note, digest, load_weights, save_weights
+from common.records.fingerprint import gpus_here, source_digest, versions
+from common.records.record import Cluster, Failure, Record, files_of, record_name
+from common.records.store import read_record, write_failure, write_record
 from common.settings.config import Config
-from common.training.checkpoints import Files
-from common.training.job import Job
-from common.training.reporter import Reporter
+from common.terminal.streams import open_streams
+from common.training.checkpoints import (
+    Checkpoints,
+    Files,
+    choose_checkpoint,
+    require_alike,
+    resumed,
+)
+from common.training.loop import Outcome, Training
+from common.training.reporter import Reporter, closing_line, introduction
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run computes, on which data, and which files it reads and writes, as plain data.
+
+    `asked` is the preset that the flag names, "auto" among them; `environment` has the variables
+    that the framework reads.
+    """
+
+    config: Config
+    files: Files
+    data: Dataset
+    asked: str
+    command_line: Sequence[str]
+    started: str
+    environment: Mapping[str, str]
+
+    def __call__(self, process: Process) -> None:
+        """Trains on the process's devices; a signal stops it between two steps."""
+        open_streams()  # this may be a process of its own
+        config, first = self.config, process.rank == 0
+        # Among several processes, a second signal ends the one that has started this one.
+        with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
+            report = Reporter(quiet=self.files.quiet or not first)
+            chapter = backend(config.framework, config.chapter)
+            devices = chapter.devices(process, config.request.on_each(process))
+            names = devices.names(process)
+            weights = starting_weights(config)
+            record = self.record(weights, names, process)
+            if first:
+                self.hold(record, stack)
+            process.any(stop.asked)  # only now does no earlier run write checkpoints
+            found = choose_checkpoint(self.files, record, report)
+            require_alike(record, found, process)
+            report.notice(introduction(config, self.asked, names))
+            if found:
+                record = resumed(record, found, report)
+            if first:
+                # It says "running" at once, in case the run dies.
+                self.write(record)
+            checkpoints = None
+            if folder := self.files.checkpoint_dir:
+                every = self.files.checkpoint_every or config.steps_of_whole()
+                checkpoints = Checkpoints(folder, every, record, found and found.path)
+            training = Training(
+                chapter,
+                devices.local,
+                config,
+                self.data,
+                report,
+                checkpoints,
+                found,
+                stop,
+                process,
+                Outcome(record.losses, record.epochs),  # a checkpoint's record shares these lists
+            )
+            outcome = training.train(weights)
+            process.any(stop.asked)  # no record is complete before all processes are done
+            if first:
+                self.finish(record, outcome)
+
+    def record_name(self) -> str:
+        """The name of its record's file."""
+        config = self.config
+        return record_name(config.framework, config.chapter, config.devices, config.options.way())
+
+    def record(self, weights: Weights, devices: list[str], process: Process) -> Record:
+        config = self.config
+        framework, chapter, kind = config.framework, config.chapter, config.device_kind
+        cluster = None
+        if process.engine:
+            cluster = Cluster(engine=process.engine, hosts=process.gather(gethostname()))
+        return Record(
+            framework=framework,
+            chapter=chapter,
+            status="running",
+            command=["python", "-m", f"frameworks.{framework}.{chapter}", *self.command_line],
+            started=self.started,
+            machine=describe_machine() | (gpus_here() if kind == "gpu" else {}),
+            environment=dict(self.environment),
+            versions=versions(("numpy", *package(framework).DISTRIBUTIONS)),
+            source_sha256=source_digest(framework),
+            devices=devices,
+            config=config,
+            data_sha256=self.data.digest(),
+            initial_weights_sha256=digest(weights),
+            cluster=cluster,
+        )
+
+    def hold(self, record: Record, stack: ExitStack) -> None:
+        """Locks its folders for runs of this name, and clears them. Raises BusyError."""
+        folders = self.files.folders()
+        # One folder under two names must not be locked twice.
+        for folder in {folder.resolve(): folder for folder in folders}.values():
+            with write_failure(folder / record.file_name()):
+                stack.enter_context(held(folder, record.name()))
+                remove_temporaries(folder, files_of(record.name()))
+
+    def finish(self, record: Record, outcome: Outcome) -> None:
+        """Writes the outputs and prints the closing line. Raises RunError."""
+        if self.files.save_weights is not None:
+            with write_failure(self.files.save_weights):
+                save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
+        # Where nothing was left to do, the checkpoint's record has them.
+        peak = max(record.peak_memory or 0, peak_memory())
+        measured = {"peak_memory": peak, "split": outcome.split or record.split}
+        self.write(record.model_copy(update={"status": "complete", **measured}), outcome.tensors)
+        line = closing_line(record.epochs, record.devices, record.timed_epochs())
+        print("; ".join(filter(None, (line, record.another_setup()))), flush=True)
+
+    def write(self, record: Record, tensors: Weights | None = None) -> None:
+        """Writes the tensors, if any, and the record. Raises RunError."""
+        write_record(self.files.out / record.file_name(), record, tensors)
+
+
+def settle(
+    settings: Mapping[str, Any], processes: int, command_line: Sequence[str], report: Reporter
+) -> Run:
+    """The run that all flags' settings ask for. Raises RequestError if there is none."""
+    files, framework = Files.of(settings), settings["framework"]
+    kind, devices = placed(framework, settings["device_kind"], settings["devices"], processes)
+    first = settings["train_examples"], settings["test_examples"]
+    data = load(settings["dataset"], settings["data_dir"], report.notice, first)
+    config = Config.of(settings, devices, kind, data.name, data.sizes())
+    data = data.first(config.train_examples, config.test_examples)
+    variables = package(framework).ENVIRONMENT.given()
+    return Run(config, files, data, settings["preset"], command_line, now(), variables)
+
+
+def starting_weights(config: Config) -> Weights:
+    """The weights in the file that is named, else those of the seed. Raises RequestError."""
+    if config.init_weights:
+        return load_weights(Path(config.init_weights), config.shapes(), config.dtype)
+    return initial_weights(config.shapes(), config.seed, config.dtype)
 
 
 def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     """Trains, and writes the record. Raises RequestError or RunError."""
-    framework, chapter, devices = (settings[k] for k in ("framework", "chapter", "devices"))
+    framework, chapter = settings["framework"], settings["chapter"]
     rank, count = launched(framework, chapter)
-    DeviceRequest.of(settings).on_each(Process(rank, count))
-    kind = "gpu" if settings["tf32"] and settings["device_kind"] != "cpu" else "cpu"
-    Config.of(settings, 1 if devices is None else devices, kind)
-    files = Files.of(settings)
-    report = Reporter(quiet=files.quiet or rank > 0)
+    report = Reporter(quiet=settings["quiet"] or rank > 0)
+    made = settle(settings, count, command_line, report)
+    config = made.config
+    config.request.on_each(Process(rank, count))
     if rank == 0:  # it writes for all
-        way = spec(chapter).way(settings)
-        record = record_name(framework, chapter, devices, way) if devices else ""
-        files.require_output_paths(record)
+        made.files.require_output_paths(made.record_name())
     if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
         report.notice(note)
-    first = settings["train_examples"], settings["test_examples"]
-    data = load(settings["dataset"], settings["data_dir"], report.notice, first)
-    variables = package(framework).ENVIRONMENT.given()
-    job = Job(settings, files, data, [*command_line], now(), variables)
-    threads = cpu_threads(settings, report)
-    with marked(job) if rank == 0 else nullcontext():
-        imported = import_backend(framework, chapter, threads, settings["tf32"])
-        imported.launch(job, job.request, job.options)
+    with marked(made) if rank == 0 else nullcontext():
+        imported = import_backend(framework, chapter, cpu_threads(config, report), config.tf32)
+        imported.launch(made, config.request, config.options)
 
 
 @contextmanager
-def marked(job: Job) -> Iterator[None]:
-    """Marks the record if the job ends early: interrupted, or failed and why."""
+def marked(run: Run) -> Iterator[None]:
+    """Marks the record if the run ends early: interrupted, or failed and why."""
     try:
-        with variables_blamed(job.settings["framework"]):
+        with variables_blamed(run.config.framework):
             yield
     except BaseException as error:
         stopped = isinstance(error, StoppedError | KeyboardInterrupt)
         failed = {"status": "failed", "failure": Failure.of(error)}
-        mark(job, {"status": "interrupted"} if stopped else failed)
+        with suppress(Exception):  # only what ended the run matters
+            mark(run, {"status": "interrupted"} if stopped else failed)
         raise
 
 
-def mark(job: Job, end: Mapping[str, Any]) -> None:
+def mark(run: Run, end: Mapping[str, Any]) -> None:
     """Updates the run's record, unless it is complete or marked already."""
-    framework, chapter = job.settings["framework"], job.settings["chapter"]
-    for path in job.files.out.glob(record_name(framework, chapter, ANY, job.options.way())):
-        with suppress(Exception):  # only what ended the run matters
-            if read_record(path).started == job.started:
-                # A process of this run may need a moment to release its lock.
-                with held(job.files.out, path.stem):
-                    record = read_record(path)
-                    if (record.started, record.status) == (job.started, "running"):
-                        job.write(record.model_copy(update=end))
+    path = run.files.out / run.record_name()
+    if read_record(path).started == run.started:
+        # A process of this run may need a moment to release its lock.
+        with held(path.parent, path.stem):
+            record = read_record(path)
+            if (record.started, record.status) == (run.started, "running"):
+                run.write(record.model_copy(update=end))
 
 
-def cpu_threads(settings: Mapping[str, Any], report: Reporter) -> int:
+def cpu_threads(config: Config, report: Reporter) -> int:
     """The number of threads for a framework; some may have one for each device only."""
-    framework, devices, threads = (settings[k] for k in ("framework", "devices", "threads"))
-    if devices == 1 or not package(framework).ONE_THREAD_EACH:
-        return int(threads)
-    if threads // (devices or 2) > 1:
-        report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
+    if config.devices == 1 or not package(config.framework).ONE_THREAD_EACH:
+        return config.threads
+    if config.threads // config.devices > 1:
+        what = f"{config.framework} gets one thread for each CPU device"
+        report.notice(f"{what}: with more it could hang")
     return 1

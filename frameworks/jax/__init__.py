@@ -2,6 +2,7 @@
 
 import os
 import re
+from importlib.util import find_spec
 
 if __name__ == "jax":  # imported inside frameworks/
     raise SystemExit("jax is hidden here: cd .. && python -m frameworks.jax.scratch")
@@ -46,5 +47,11 @@ with suppress(ImportError):
 """,
 )
 """The variables that JAX and Flax read; `docs/environment.md` explains each."""
+
+
+def for_gpus() -> bool:
+    """Whether the installed build is for GPUs, with what it needs of CUDA."""
+    return any(find_spec(f"jax_cuda{v}_plugin") for v in (12, 13))
+
 
 ENVIRONMENT.apply()

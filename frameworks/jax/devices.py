@@ -13,7 +13,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
     # Read when the CPU client starts its threads, no fewer than it has devices.
     os.environ["NPROC"] = str(request.threads)
-    jax.config.update("jax_num_cpu_devices", request.count or 2)
+    jax.config.update("jax_num_cpu_devices", request.count)
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa by default.
@@ -22,9 +22,10 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     prepare_gpus(request)
     # Steps queued on simulated devices can starve each other of the few threads.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    gpus = [] if request.kind == "cpu" else _gpus()
-    kind, count = request.settled(len(gpus), "JAX")
-    return Devices(kind, (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count])
+    gpus = _gpus() if request.kind == "gpu" else []
+    request.require(len(gpus), "JAX")
+    found = gpus or jax.local_devices(backend="cpu")
+    return Devices(request.kind, found[: request.count])
 
 
 def synchronize(replicas: object) -> None:
@@ -49,9 +50,9 @@ def prepare_gpus(request: DeviceRequest) -> None:
     if request.deterministic:
         flags.append("--xla_gpu_deterministic_ops=true")
     os.environ["XLA_FLAGS"] = " ".join(filter(None, flags))
-    if request.count:  # by itself it takes some memory of all there are
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(request.count))))
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[: request.count])
+    # By itself it takes some memory of all there are.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(request.count))))
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[: request.count])
 
 
 def in_one_line(record: logging.LogRecord) -> bool:

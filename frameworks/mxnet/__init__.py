@@ -1,6 +1,7 @@
 """The chapters in MXNet. Importing this package does not load MXNet."""
 
 import ctypes
+from importlib.metadata import distributions
 
 if __name__ == "mxnet":  # imported inside frameworks/
     raise SystemExit("mxnet is hidden here: cd .. && python -m frameworks.mxnet.scratch")
@@ -55,6 +56,12 @@ os._exit(0)  # it may hang, or complain once more, as Python ends
 """,
 )
 """The variables that MXNet reads; `docs/environment.md` explains each."""
+
+
+def for_gpus() -> bool:
+    """Whether the installed build is for GPUs, with what it needs of CUDA."""
+    return any(distributions(name="mxnet-cu112"))
+
 
 ENVIRONMENT.apply()
 # MXNet's build for GPUs finds only those of CUDA's libraries that have been loaded.

@@ -14,7 +14,8 @@ def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
     npx.set_np()
     with native_errors_held_back():  # of a driver that is not there
         gpus = mx.context.num_gpus()
-    kind, count = request.settled(gpus, "MXNet")
+    request.require(gpus, "MXNet")
+    kind, count = request.kind, request.count
     if kind == "cpu" and count > 1:
         # Read with the first operation. By default there are 4 places for the temporary memory of
         # a moment; at each they take turns, and so would the devices.

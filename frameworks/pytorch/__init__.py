@@ -1,5 +1,7 @@
 """The chapters in PyTorch. Importing this package does not load PyTorch."""
 
+from importlib.metadata import distributions
+
 if __name__ == "pytorch":  # imported inside frameworks/
     raise SystemExit("pytorch is hidden here: cd .. && python -m frameworks.pytorch.scratch")
 
@@ -25,5 +27,11 @@ ENVIRONMENT = Environment(
     ),
 )
 """The variables that PyTorch reads; `docs/environment.md` explains each."""
+
+
+def for_gpus() -> bool:
+    """Whether the installed build is for GPUs, with what it needs of CUDA."""
+    return any(not each.version.endswith("+cpu") for each in distributions(name="torch"))
+
 
 ENVIRONMENT.apply()

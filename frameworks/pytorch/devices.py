@@ -16,25 +16,25 @@ def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
     # Else it tries its algorithms out, and takes the fastest for each shape.
     torch.backends.cudnn.deterministic = request.deterministic
     torch.backends.cudnn.benchmark = not request.deterministic
-    kind, count = settled(request)
-    name = "cuda" if kind == "gpu" else "cpu"
-    local = process.share_of([torch.device(name, index) for index in range(count)])
+    require(request)
+    kind, name = request.kind, "cuda" if request.kind == "gpu" else "cpu"
+    local = process.share_of([torch.device(name, index) for index in range(request.count)])
     if kind == "gpu":
         torch.cuda.set_device(local[0])  # or every process would take memory on the first one
     return Devices(kind, local)
 
 
-def settled(request: DeviceRequest) -> tuple[str, int]:
-    """The kind, "cpu" or "gpu", and the number of devices. Raises RequestError as above."""
+def require(request: DeviceRequest) -> None:
+    """Raises RequestError if it is for more GPUs than PyTorch sees; logs why it can use none."""
     if request.kind == "cpu":
-        return request.settled(0, "PyTorch")
+        return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        gpus = torch.cuda.device_count()
+        count = torch.cuda.device_count()
     for each in caught:  # of several lines each
         reason, _, _ = str(each.message).partition(". ")
         logging.getLogger(__name__).warning(f"PyTorch can use no GPU: {reason}")
-    return request.settled(gpus, "PyTorch")
+    request.require(count, "PyTorch")
 
 
 def synchronize(replicas: object) -> None:

@@ -39,7 +39,7 @@ LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
 START: Final = "spawn" if sys.platform == "darwin" else "forkserver"
 """How they start: forked by a process that has no thread and no GPU, as the run may have."""
 
-SHARED: Final = ("common.training.job", "torch._dynamo", "frameworks.pytorch.wrappers")
+SHARED: Final = ("common.training.run", "torch._dynamo", "frameworks.pytorch.wrappers")
 """Modules that are loaded once for all processes of a host; not the one that Python runs."""
 
 CRASHES: Final = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV")

@@ -15,7 +15,7 @@ from common.backends.frameworks import IN_PROCESSES
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.devices import settled
+from frameworks.pytorch.devices import require
 from frameworks.pytorch.hosts import by_torchrun, launch_processes
 from frameworks.pytorch.resnet import Residual
 
@@ -28,12 +28,13 @@ def launch(
     Raises RequestError where the latter would not do what is asked for.
     """
     _, world, *_ = by_torchrun()
-    if world > 1 and (request.count or world) != world:
+    if world > 1 and request.count != world:
         what = f"torchrun has started {world} processes, one a device, not {request.count}"
         raise RequestError(f"{what}: give as many --devices, or leave that out")
-    kind, count = settled(replace(request, count=1) if world > 1 else request)
+    require(replace(request, count=1) if world > 1 else request)
+    count = request.count
     if options.wrapper not in IN_PROCESSES:
-        if kind == "cpu":
+        if request.kind == "cpu":
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
         if options.batch_norm == "sync":
             raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")

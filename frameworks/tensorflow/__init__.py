@@ -1,6 +1,7 @@
 """The chapters in TensorFlow. Importing this package does not load TensorFlow."""
 
 import os
+from importlib.util import find_spec
 
 if __name__ == "tensorflow":  # imported inside frameworks/
     raise SystemExit("tensorflow is hidden here: cd .. && python -m frameworks.tensorflow.scratch")
@@ -53,5 +54,11 @@ tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0]
 """,
 )
 """The variables that TensorFlow and Keras read; `docs/environment.md` explains each."""
+
+
+def for_gpus() -> bool:
+    """Whether the installed build is for GPUs, with what it needs of CUDA."""
+    return find_spec("nvidia") is not None
+
 
 ENVIRONMENT.apply()

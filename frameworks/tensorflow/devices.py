@@ -8,22 +8,20 @@ from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.machine import native_errors_held_back
 
 
-def configure(process: Process, request: DeviceRequest) -> tuple[str, int]:
-    """Makes this process's devices: their kind, and how many. Raises RequestError if GPUs lack."""
+def configure(request: DeviceRequest) -> None:
+    """Makes this process's devices. Raises RequestError if GPUs lack."""
     tf.config.threading.set_intra_op_parallelism_threads(request.threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.threads)
     # GPUs multiply float32 matrices with ten bits of the mantissa by default.
     tf.config.experimental.enable_tensor_float_32_execution(request.tf32)
     with native_errors_held_back():  # of a driver that is not there
         gpus = tf.config.list_physical_devices("GPU")
-    gpus = [] if request.kind == "cpu" else gpus
-    kind, count = request.settled(len(gpus), "TensorFlow")
-    use_gpus(gpus[:count] if kind == "gpu" else [], request.deterministic)
-    if kind == "cpu":
+    request.require(len(gpus), "TensorFlow")
+    use_gpus(gpus[: request.count] if request.kind == "gpu" else [], request.deterministic)
+    if request.kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
-        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(request.count)]
         tf.config.set_logical_device_configuration(cpu, logical)
-    return kind, count
 
 
 def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> None:
@@ -40,8 +38,9 @@ def devices(process: Process, request: DeviceRequest) -> Devices[str]:
     if process.count > 1:  # they have been made for the strategy
         local = tf.distribute.get_strategy().extended.worker_devices
         return Devices("gpu" if "GPU" in local[0] else "cpu", list(local))
-    kind, count = configure(process, request)
-    return Devices(kind, [f"{kind.upper()}:{index}" for index in range(count)])
+    configure(request)
+    kind = request.kind
+    return Devices(kind, [f"{kind.upper()}:{index}" for index in range(request.count)])
 
 
 def synchronize(replicas: object) -> None:

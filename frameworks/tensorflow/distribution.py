@@ -22,11 +22,12 @@ def launch(
         worker(ALONE)
         return
     process = Process(rank, count, engine="MultiWorkerMirroredStrategy", gathered=gathered)
-    kind, here = configure(process, request.on_each(process))
-    if kind == "cpu" and here > 1:
+    here = request.on_each(process)
+    configure(here)
+    if here.kind == "cpu" and here.count > 1:
         what = f"TensorFlow has one CPU in each of {count} processes"
         raise RequestError(f"{what}: leave --devices out, or start more processes")
-    resolver = cluster(here if kind == "gpu" else 0)
+    resolver = cluster(here.count if here.kind == "gpu" else 0)
     with tf.distribute.MultiWorkerMirroredStrategy(resolver).scope():
         worker(process)
     process.any(False)  # a process that left earlier would be missed by the others

@@ -14,7 +14,7 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.chapters.suites import SUITES, Suite
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run
 from common.settings.arguments import as_flags
 from notebooks.text.sources import ROOT
@@ -22,7 +22,7 @@ from notebooks.text.sources import ROOT
 AT_ONCE: Final = 2
 """Runs at the same time."""
 
-Runs = dict[str, Run]
+Runs = dict[str, RecordedRun]
 """By framework."""
 
 

@@ -13,7 +13,7 @@ import numpy
 from common.backends.devices import ALONE, DeviceRequest, in_this_process
 from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import Chapter
-from common.backends.loading import import_backend, package
+from common.backends.loading import import_backend, package, placed
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now
@@ -25,9 +25,9 @@ from common.records.fingerprint import versions
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.values import path
-from common.training.job import starting_weights
 from common.training.loop import Outcome, Training
 from common.training.reporter import introduction
+from common.training.run import starting_weights
 from notebooks.classroom.live import Live, show
 from notebooks.classroom.runs import in_processes
 
@@ -62,7 +62,8 @@ class Lesson:
             self.imported: Any = import_backend(framework, chapter, self.threads)
             # TensorFlow logs every reduction and every recompilation.
             logging.getLogger(framework).setLevel(logging.ERROR)
-            request = DeviceRequest(devices, device_kind, self.threads)
+            kind, count = placed(framework, device_kind, devices)
+            request = DeviceRequest(count, kind, self.threads)
             local = self.imported.devices(ALONE, request)
             self.kind, self.device_names, self.devices = local.kind, local.names(ALONE), local.local
         self._introduce()
@@ -119,7 +120,7 @@ class Lesson:
         if devices > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         examples = data.first(config.train_examples, config.test_examples)
-        weights = starting_weights(config, asked["init_weights"])
+        weights = starting_weights(config)
         names, live = self.device_names[:devices], Live(config.epochs or 1, quiet=asked["quiet"])
         live.notice(introduction(config, asked["preset"], names))
         apart = config.options.native and self.imported.native_launch is not in_this_process

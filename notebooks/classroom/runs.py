@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
@@ -30,7 +30,7 @@ class Rank:
         """Trains on the process's devices."""
         config, first = self.config, process.rank == 0
         chapter = backend(config.framework, config.chapter)
-        devices = chapter.devices(process, DeviceRequest.of(config.settings())).local
+        devices = chapter.devices(process, config.request).local
         report = Lines(self.line.send, quiet=not first)
         outcome = Training(chapter, devices, config, self.data, report).train(self.weights)
         if first:
@@ -49,8 +49,8 @@ def in_processes(
     with ThreadPoolExecutor(1) as pool, receiver:
         outcome = pool.submit(listen, receiver, notice)
         try:
-            request = DeviceRequest.of(config.settings())
-            chapter.launch(Rank(config, data, weights, line), request, config.options)
+            rank = Rank(config, data, weights, line)
+            chapter.launch(rank, config.request, config.options)
         finally:
             line.close()
         return outcome.result()

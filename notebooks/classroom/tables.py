@@ -12,7 +12,7 @@ from rich.console import Console
 from common.base.arrays import Array
 from common.compare.distances import compare, distance
 from common.compare.findings import Comparison
-from common.compare.runs import NUMERICAL, Run
+from common.compare.runs import NUMERICAL, RecordedRun
 from common.report.text import columns, rows
 from common.terminal.tables import table
 from notebooks.classroom.experiment import Runs
@@ -78,7 +78,7 @@ def most_failures(comparison: Comparison) -> str:
     return failed.most_common(1)[0][0]
 
 
-def differences(ours: Run, expected: Run) -> list[Difference]:
+def differences(ours: RecordedRun, expected: RecordedRun) -> list[Difference]:
     """All arrays that are off by more than rounding, in the order of computation."""
     found = []
     for prefix in ORDER:

@@ -19,7 +19,7 @@ from notebooks.explorers.forms import (
     table,
     values,
 )
-from notebooks.explorers.runs import LABELS, MOST, Run, differences, kept, opened
+from notebooks.explorers.runs import LABELS, MOST, TimedRun, differences, kept, opened
 
 FORM: Final[Form] = [
     [
@@ -96,7 +96,7 @@ def figure(choice: Choice) -> str:
     )
 
 
-def beside(chosen: dict[str, Any], choice: Choice) -> tuple[Run | None, str]:
+def beside(chosen: dict[str, Any], choice: Choice) -> tuple[TimedRun | None, str]:
     """The run to draw below, or why there is none; a plan takes a new run's numbers over."""
     which, run, content = chosen["beside"], None, choice.get("record", "")
     if which == "nothing":
@@ -116,7 +116,7 @@ def beside(chosen: dict[str, Any], choice: Choice) -> tuple[Run | None, str]:
     return None, f"That run has {sizes}, in the order {TITLES[run.schedule]}: choose these."
 
 
-def alone(run: Run) -> list[TimedPass]:
+def alone(run: TimedRun) -> list[TimedPass]:
     """The same passes as if no device had to wait for a core."""
     lengths = {event.done: event.end - event.begin for event in run.events}
     return simulate(run.passes(), lengths.__getitem__)

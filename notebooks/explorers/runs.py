@@ -26,7 +26,7 @@ MOST: Final = 16, 64
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedRun:
     """The passes of a run, the earliest first; `queued`: a time is that of a call."""
 
     name: str
@@ -44,7 +44,7 @@ class Run:
 
 
 @cache
-def kept() -> dict[tuple[str, str], Run]:
+def kept() -> dict[tuple[str, str], TimedRun]:
     """The runs of the site, by framework and schedule."""
     runs = {}
     for run in json.loads(RUNS.read_text(encoding="utf-8")):
@@ -53,12 +53,12 @@ def kept() -> dict[tuple[str, str], Run]:
             TimedPass(Pass(d, m, f == 1), begin, end) for d, f, m, begin, end in run["events"]
         ]
         sizes = run["stages"], run["microbatches"]
-        made = Run(LABELS[name], schedule, *sizes, name in QUEUED, events, run["about"])
+        made = TimedRun(LABELS[name], schedule, *sizes, name in QUEUED, events, run["about"])
         runs[name, schedule] = made
     return runs
 
 
-def opened(content: str) -> Run | None:
+def opened(content: str) -> TimedRun | None:
     """The run of a record; None if it is no record of one pipeline, whole."""
     try:
         return _read(content)
@@ -66,7 +66,7 @@ def opened(content: str) -> Run | None:
         return None
 
 
-def _read(content: str) -> Run | None:
+def _read(content: str) -> TimedRun | None:
     record = json.loads(content)
     config, framework = record["config"], record["framework"]
     options, stages = config["options"], config["devices"]
@@ -90,10 +90,10 @@ def _read(content: str) -> Run | None:
         return None
     queued = config["device_kind"] != "cpu" or framework in QUEUED
     name = f"your run in {LABELS[framework]}" if framework in LABELS else "your run"
-    return Run(name, options["schedule"], stages, count, queued, events)
+    return TimedRun(name, options["schedule"], stages, count, queued, events)
 
 
-def differences(plan: Sequence[Sequence[Pass]], run: Run) -> list[str]:
+def differences(plan: Sequence[Sequence[Pass]], run: TimedRun) -> list[str]:
     """How a run differs from the plan, in sentences."""
     pairs = enumerate(zip(plan, run.passes(), strict=True))
     others = [str(device) for device, (planned, done) in pairs if list(planned) != done]

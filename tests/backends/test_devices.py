@@ -2,6 +2,7 @@
 
 import pytest
 
+from common.backends import driver, loading
 from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 
@@ -21,23 +22,35 @@ def test_devices_that_cannot_be_shared_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "kind", "gpus", "settled"),
+    ("kind", "count", "gpus", "found"),
     [
-        (None, "auto", 0, ("cpu", 2)),
-        (None, "auto", 8, ("gpu", 8)),
-        (None, "cpu", 8, ("cpu", 2)),
-        (3, "auto", 0, ("cpu", 3)),
-        (3, "gpu", 8, ("gpu", 3)),
+        ("auto", None, 0, ("cpu", 2)),
+        ("auto", None, 8, ("gpu", 8)),
+        ("cpu", None, 8, ("cpu", 2)),
+        ("auto", 3, 0, ("cpu", 3)),
+        ("gpu", 3, 8, ("gpu", 3)),
     ],
 )
 def test_the_devices_are_those_that_are_asked_for(
-    count: int | None, kind: str, gpus: int, settled: tuple[str, int]
+    monkeypatch: pytest.MonkeyPatch, kind: str, count: int | None, gpus: int, found: tuple[str, int]
 ) -> None:
-    assert DeviceRequest(count, kind, threads=1).settled(gpus, "JAX") == settled
+    monkeypatch.setattr(loading, "available_gpus", lambda for_gpus: gpus)
+    assert loading.placed("jax", kind, count) == found
 
 
-@pytest.mark.parametrize(("count", "kind", "gpus"), [(None, "gpu", 0), (3, "auto", 2)])
-def test_never_fewer_gpus_than_asked_for(count: int | None, kind: str, gpus: int) -> None:
+def test_over_several_processes_each_has_a_device() -> None:
+    assert loading.placed("jax", "cpu", None, processes=3) == ("cpu", 3)
+
+
+def test_gpus_are_for_builds_that_can_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cards = (driver.Card("H100"), driver.Card("H100"))
+    monkeypatch.setattr(driver, "find_driver", lambda _: driver.Driver("580.1", cards))
+    assert [driver.available_gpus(each) for each in (True, False)] == [2, 0]
+
+
+@pytest.mark.parametrize(("count", "gpus"), [(2, 0), (3, 2)])
+def test_never_fewer_gpus_than_asked_for(count: int, gpus: int) -> None:
     told = f"JAX sees {gpus} GPUs here, not {count}" if gpus else "JAX sees no GPU here"
     with pytest.raises(RequestError, match=told):
-        DeviceRequest(count, kind, threads=1).settled(gpus, "JAX")
+        DeviceRequest(count, "gpu", threads=1).require(gpus, "JAX")
+    DeviceRequest(count, "cpu", threads=1).require(gpus, "JAX")

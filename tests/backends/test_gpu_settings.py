@@ -40,7 +40,7 @@ def test_jax_knows_the_flags_that_it_is_given_for_gpus(
     devices: Any = import_module("frameworks.jax.devices")
     monkeypatch.setattr(devices, "find_spec", lambda name: True)
     monkeypatch.setattr(os, "environ", {**os.environ, "XLA_FLAGS": "--xla_gpu_autotune_level=4"})
-    devices.prepare_gpus(DeviceRequest(None, "gpu", 1, deterministic=True))
+    devices.prepare_gpus(DeviceRequest(1, "gpu", 1, deterministic=True))
     first, own, last = os.environ["XLA_FLAGS"].split()
     assert (first, last) == (
         *("--xla_gpu_enable_triton_gemm=false", "--xla_gpu_deterministic_ops=true"),

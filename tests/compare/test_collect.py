@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from agreement import failed, judge, rewrite
 
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run
 from common.parity import main
 
@@ -16,13 +16,13 @@ def test_arrays_of_another_shape_or_type_are_named(agreeing: Path) -> None:
     right = run.arrays[name]
     assert run.wrong_array == ("", "")
     for wrong in (right.T, right.astype("float32")):
-        odd, note = Run(run.record, {**run.arrays, name: wrong}).wrong_array
+        odd, note = RecordedRun(run.record, {**run.arrays, name: wrong}).wrong_array
         shape = f"{wrong.dtype} {wrong.shape}"
         assert (odd, note) == (name, f"{name} is {shape}, expected float64 (800, 128)")
     less = {k: v for k, v in run.arrays.items() if k != name}
-    assert Run(run.record, less).wrong_array[1].startswith(f"{name} is missing, expected")
+    assert RecordedRun(run.record, less).wrong_array[1].startswith(f"{name} is missing, expected")
     more = {**run.arrays, "weights/fc3.bias": np.zeros(1)}
-    assert Run(run.record, more).wrong_array[1].endswith("(1,), expected missing")
+    assert RecordedRun(run.record, more).wrong_array[1].endswith("(1,), expected missing")
 
 
 def test_epochs_and_accuracies_are_those_of_the_run(agreeing: Path) -> None:
@@ -34,7 +34,7 @@ def test_epochs_and_accuracies_are_those_of_the_run(agreeing: Path) -> None:
         ([epoch.model_copy(update={"test_accuracy": 0.99})], "epoch 1 has accuracy 0.9900"),
     ):
         record = run.record.model_copy(update={"epochs": epochs})
-        assert Run(record, run.arrays).wrong_array[1].startswith(why)
+        assert RecordedRun(record, run.arrays).wrong_array[1].startswith(why)
 
 
 def test_nan_that_no_run_has_otherwise_is_seen(

@@ -18,7 +18,7 @@ from common.compare import numpy_nets
 from common.compare.findings import Verdict
 from common.compare.numpy_nets import SUMS
 from common.compare.recorded_steps import recompute
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run
 from common.report.text import conclusion, subtitle
 
@@ -40,7 +40,7 @@ def test_a_unit_in_doubt_is_found_at_any_rate(
     assert red(run)
 
 
-def red(run: Run) -> bool:
+def red(run: RecordedRun) -> bool:
     """Whether some step is farther off than is allowed."""
     again, most = recompute(run), run.tolerances
     assert again is not None

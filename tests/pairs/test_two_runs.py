@@ -12,7 +12,7 @@ from agreement import ROUNDED, edit, make, rewrite
 from common.base.errors import RequestError, RunError
 from common.compare import numpy_nets
 from common.compare.findings import Check
-from common.compare.runs import NUMERICAL, Run
+from common.compare.runs import NUMERICAL, RecordedRun
 from common.models.nets import LENET
 from common.pairs.arrays import PairVerdict
 from common.pairs.runs import compare_runs, read_run
@@ -48,7 +48,7 @@ def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> 
     run, right = read_run(ours), read_run(theirs)
     each = [f"{part}/{name}" for part in ("gradients", "weights") for name in LENET]
     for array in ("logits/before", *each, "losses", "logits/after"):
-        wrong = Run(run.record, {**run.arrays, array: run.arrays[array] + 1e-3})
+        wrong = RecordedRun(run.record, {**run.arrays, array: run.arrays[array] + 1e-3})
         assert [check.array for check in failed(compare_runs(wrong, right))] == [array]
 
 

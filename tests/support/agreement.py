@@ -16,19 +16,16 @@ from common.base.machine import now
 from common.chapters.chapters import spec
 from common.compare.findings import Verdict
 from common.compare.folder import examine, verdict_on
-from common.compare.runs import Run
+from common.compare.runs import RecordedRun
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models import initial
 from common.models.initial import initial_weights
-from common.records.record import record_name
 from common.records.store import read_record, read_tensors, write_record
 from common.records.trace import checked_images
-from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.training.checkpoints import Files
-from common.training.job import Job
-from common.training.run import marked
+from common.training.run import Run, marked
 
 DATA = Dataset("synthetic", *synthetic(40, 300))
 SETTINGS: dict[str, Any] = {
@@ -87,15 +84,14 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
-    asked = all_settings(framework, config.chapter, {"devices": devices})
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
-    job = Job(asked, Files(folder, quiet=True), data, flags, now())
-    # The chapter need be no module, and no flags need ask for the configuration.
-    settled = patch.object(Job, "settled", lambda *_: (config, data, weights))
-    with settled, patch("common.training.job.backend", lambda *_: backend), marked(job):
-        backend.launch(job, job.request, job.options)
-    return folder / record_name(framework, config.chapter, devices, config.options.way())
+    run = Run(config, Files(folder, quiet=True), data, "auto", flags, now(), {})
+    # The chapter need be no module.
+    loaded = patch("common.training.run.backend", lambda *_: backend)
+    with loaded, patch("common.training.run.starting_weights", lambda _: weights), marked(run):
+        backend.launch(run, config.request, config.options)
+    return folder / run.record_name()
 
 
 def make_runs(
@@ -144,7 +140,7 @@ def answer(path: Path, *accuracies: float) -> None:
     rewrite(path, {"test/predictions": predictions, "test/logits": logits}, epochs=epochs)
 
 
-def answered(run: Run) -> dict[int, Array]:
+def answered(run: RecordedRun) -> dict[int, Array]:
     """The logits that a run has from `answer`, instead of those of its weights."""
     places = checked_images(run.record.config)
     return {len(run.record.losses): run.arrays["test/logits"][places]}

@@ -297,7 +297,7 @@ def test_two_runs_do_not_write_to_one_folder_at_a_time(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("common.training.job.held", partial(held, timeout=0.2))
+    monkeypatch.setattr("common.training.run.held", partial(held, timeout=0.2))
     with held(KEPT, NAME):
         assert start(*EVERY, "--quiet") == 2
     line = f"another run is writing {NAME} in kept: wait for it, or choose another folder"

@@ -6,7 +6,7 @@ from functools import partial
 from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
-from frameworks.pytorch.devices import settled
+from frameworks.pytorch.devices import require
 from frameworks.pytorch.hosts import launch_processes
 
 
@@ -17,8 +17,8 @@ def launch(
 
     Raises RequestError if a pipeline has more stages than its order can serve.
     """
-    _, count = settled(request)
-    stages = count // options.replicas
+    require(request)
+    stages = request.count // options.replicas
     too_few = options.microbatches < stages
     if options.strategy == "pipeline" and options.schedule == "1f1b" and too_few:
         raise RequestError(
@@ -28,4 +28,4 @@ def launch(
     # It loads FSDP, which takes a second.
     from frameworks.pytorch.wrappers import forgetting_layouts
 
-    launch_processes(partial(forgetting_layouts, worker), count)
+    launch_processes(partial(forgetting_layouts, worker), request.count)
