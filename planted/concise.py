@@ -18,7 +18,7 @@ def all_items_on_each_device(right: Right, X: Any, y: Any, replicas: Any, exampl
     return right(X, y, replicas, examples * right.devices)
 
 
-@all_items_on_each_device.at("frameworks.jax.wrappers:shard_loss", "jax")
+@all_items_on_each_device.at("frameworks.jax.concise:shard_loss", "jax")
 def part_of_the_part(right: Right, *args: Any) -> Any:
     part, seen = right(*args)
     return part / right.devices, seen
@@ -39,7 +39,7 @@ def as_large_a_share(right: Right, y_hat: Any, y: Any) -> Any:
     return losses * right.batch_size / right.devices / tf.cast(tf.size(y), losses.dtype)
 
 
-@mean_of_shard_means_wrapped.at("frameworks.jax.wrappers:shard_loss", "jax")
+@mean_of_shard_means_wrapped.at("frameworks.jax.concise:shard_loss", "jax")
 def as_large_a_part(right: Right, *args: Any) -> Any:
     psum, mask = import_module("jax").lax.psum, args[-1][-1]
     part, seen = right(*args)
@@ -120,7 +120,7 @@ def syncbn_permuted(right: Right, self: Any, X: Any) -> Any:
     return Y.reshape(n, rows, columns, channels).permute(0, 3, 1, 2)
 
 
-@bug("jax-ml/jax#3970", SYNC, "frameworks.jax.wrappers:shard_loss", "jax")
+@bug("jax-ml/jax#3970", SYNC, "frameworks.jax.concise:shard_loss", "jax")
 def grad_of_a_psum(right: Right, *args: Any) -> Any:
     """Take the gradient of a psum in each device. Right: × 2, the number of devices."""
     part, seen = right(*args)

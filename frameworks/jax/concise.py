@@ -10,6 +10,7 @@ if __name__ == "__main__":  # before JAX is loaded: --help and a wrong flag are 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import jax
@@ -25,7 +26,7 @@ from frameworks.jax.hosts import all_devices, gathered
 from frameworks.jax.layouts import AXIS, State, lay_out_each
 from frameworks.jax.optimizer import sgd
 from frameworks.jax.resnet import resnet18
-from frameworks.jax.wrappers import WRAPPERS, Graph, Step, evaluate
+from frameworks.jax.wrappers import Graph, Shards, Step, chosen, evaluate
 
 Device: TypeAlias = jax.Device
 
@@ -69,13 +70,42 @@ def scatter(batch: Array, replicas: Replicas, examples: int) -> Tensor:
 loss = optax.softmax_cross_entropy_with_integer_labels
 
 
+def shard_loss(
+    graph: Graph, params: State, statistics: State, shard: Shards
+) -> tuple[Tensor, State]:
+    """A shard's part of the mean loss over the minibatch, and its running statistics after it."""
+    X, y, mask = shard
+    net = nnx.merge(graph, params, statistics, copy=True)
+    total = (loss(net(X, mask), y) * mask).sum()
+    return total / jax.lax.psum(mask.sum(), AXIS), nnx.state(net, nnx.BatchStat)
+
+
+@partial(jax.jit, static_argnums=0)
+def one_program(mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Shards) -> Step:
+    """One program for the whole minibatch: the compiler finds the collectives its layout needs."""
+    # Between processes gloo chooses the order of its sums.
+
+    @partial(jax.value_and_grad, has_aux=True)
+    def mean_loss(params: State) -> tuple[Tensor, State]:
+        every_part = jax.vmap(partial(shard_loss, graph), (None, 0, 0), axis_name=AXIS)
+        parts, seen = every_part(params, statistics, shards)
+        return parts.sum(), seen
+
+    (value, seen), grads = mean_loss(params)
+    whole_copy, sharded = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    step: Step = jax.lax.with_sharding_constraint(
+        (value, grads, seen), (whole_copy, whole_copy, sharded)
+    )
+    return step
+
+
 def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> Step:
     """The mean loss over the minibatch, its gradient, and the running statistics after it."""
     mask = np.ones(len(X), X.dtype)  # it is padded with zeros, as the examples are
-    shards = tuple(scatter(array, replicas, examples) for array in (X, y, mask))
+    shard = partial(scatter, replicas=replicas, examples=examples)
     net = replicas.graph, replicas.params, replicas.statistics
-    step: Step = WRAPPERS[replicas.wrapper](loss, replicas.mesh, *net, shards)
-    return step
+    program = chosen(replicas.wrapper, one_program, shard_loss)
+    return program(replicas.mesh, *net, (shard(X), shard(y), shard(mask)))
 
 
 def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int) -> Tensor:

@@ -10,7 +10,7 @@ if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -18,12 +18,22 @@ import tensorflow as tf
 from common.base.arrays import Array
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
+from frameworks.tensorflow.collectives import flatten
 from frameworks.tensorflow.distribution import mirrored
 from frameworks.tensorflow.hosts import processes
+from frameworks.tensorflow.kernels import any_size
 from frameworks.tensorflow.layouts import from_canonical, on_host
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
-from frameworks.tensorflow.wrappers import Mirrored, evaluate, step
+from frameworks.tensorflow.wrappers import (
+    Mirrored,
+    Variables,
+    copies,
+    evaluate,
+    once_for_all,
+    spread,
+    summed,
+)
 
 Device = str
 Tensor: TypeAlias = tf.Tensor
@@ -62,12 +72,41 @@ def loss(y_hat: Tensor, y: Tensor) -> Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=y_hat)
 
 
+@any_size
+def step(
+    X: Sequence[Tensor], y: Sequence[Tensor], examples: Tensor, replicas: Mirrored
+) -> tuple[Tensor, Tensor]:
+    """The mean loss over all `examples` of a minibatch, and on each device its gradient, flat."""
+
+    def on_shard(params: Variables, statistics: Variables, X: Tensor, y: Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(params)
+            variables = [*params.values()], [*statistics.values()]
+            y_hat, seen = replicas.net.stateless_call(*variables, X, training=True)
+            shard_loss = tf.reduce_sum(loss(y_hat, y)) / examples
+        return shard_loss, flatten(tape.gradient(shard_loss, params)), seen
+
+    strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
+    images = spread(X, tf.zeros((0, 1, 28, 28), examples.dtype), strategy)
+    batch = images, spread(y, tf.zeros(0, tf.int64), strategy)
+    program = once_for_all(on_shard, variables, *batch, strategy=strategy)
+
+    def on_device(*shard: Tensor) -> Any:
+        shard_loss, grads, seen = program(*variables, *shard)
+        for statistic, values in zip(replicas.statistics.values(), seen, strict=True):
+            statistic.assign(values)
+        return summed([shard_loss, grads])
+
+    mean_loss, grads = strategy.run(on_device, batch)
+    return copies(mean_loss, strategy)[0], grads
+
+
 def forward_backward(
     X: Array, y: Array, replicas: Replicas, examples: int
 ) -> tuple[Tensor, Tensor]:
     """The mean loss over the minibatch, and on each device its gradient as one vector."""
     shards = scatter(X, replicas), scatter(y, replicas)
-    found: tuple[Tensor, Tensor] = step(*shards, np.array(examples, X.dtype), loss, replicas)
+    found: tuple[Tensor, Tensor] = step(*shards, np.array(examples, X.dtype), replicas)
     return found
 
 

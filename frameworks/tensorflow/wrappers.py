@@ -15,7 +15,6 @@ from frameworks.tensorflow.layouts import on_host, to_canonical
 Tensor: TypeAlias = tf.Tensor
 Strategy: TypeAlias = tf.distribute.Strategy
 Variables = Mapping[str, tf.Variable]
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,35 +25,6 @@ class Mirrored:
     net: tf.keras.Model
     params: Variables
     statistics: Variables
-
-
-@any_size
-def step(
-    X: Sequence[Tensor], y: Sequence[Tensor], examples: Tensor, loss: Loss, replicas: Mirrored
-) -> tuple[Tensor, Tensor]:
-    """The mean loss over all `examples` of a minibatch, and on each device its gradient, flat."""
-
-    def on_shard(params: Variables, statistics: Variables, X: Tensor, y: Tensor) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(params)
-            variables = [*params.values()], [*statistics.values()]
-            y_hat, seen = replicas.net.stateless_call(*variables, X, training=True)
-            shard_loss = tf.reduce_sum(loss(y_hat, y)) / examples
-        return shard_loss, flatten(tape.gradient(shard_loss, params)), seen
-
-    strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
-    images = spread(X, tf.zeros((0, 1, 28, 28), examples.dtype), strategy)
-    batch = images, spread(y, tf.zeros(0, tf.int64), strategy)
-    program = once_for_all(on_shard, variables, *batch, strategy=strategy)
-
-    def on_device(*shard: Tensor) -> Any:
-        shard_loss, grads, seen = program(*variables, *shard)
-        for statistic, values in zip(replicas.statistics.values(), seen, strict=True):
-            statistic.assign(values)
-        return summed([shard_loss, grads])
-
-    mean_loss, grads = strategy.run(on_device, batch)
-    return copies(mean_loss, strategy)[0], grads
 
 
 @any_size

@@ -21,7 +21,10 @@ LISTINGS = {
 }
 """The functions of these modules, in this order, and no others."""
 
-LONGEST = {"scratch": 116, "concise": 120}
+ON_DEVICES = {"tensorflow": ["step"], "jax": ["shard_loss", "one_program"]}
+"""What runs on every device, before `forward_backward`: elsewhere it is an ordinary step."""
+
+LONGEST = {"scratch": 116, "concise": 125}
 """The most lines of a listing, so that it can be read in one sitting."""
 
 NOT_OF_THE_BOOK = (
@@ -61,9 +64,13 @@ def test_listings_define_the_same_functions_in_the_same_order(backend: str) -> N
     for module, expected in LISTINGS.items():
         ours, theirs = functions(backend, module), functions(FRAMEWORKS[0], module)
         natively = [] if backend in NO_NATIVE else ["native"]
-        assert [*ours] == [name for name in expected if name not in natively]
+        extra = ON_DEVICES.get(backend, []) if module == "concise" else []
+        assert [name for name in ours if name in extra] == extra
+        assert [name for name in ours if name not in extra] == [
+            name for name in expected if name not in natively
+        ]
         for name, function in ours.items():
-            model = theirs[name]
+            model = theirs.get(name)
             if function and model:
                 assert arguments(function) == arguments(model), name
             if function and model and module == "scratch" and name in SAME:
