@@ -181,11 +181,12 @@ def final_accuracy(record: Record) -> float:
 
 def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, Any]:
     """The planned values of the settings in which a run differs."""
-    where = config.devices, kind, config.dataset, EXAMPLES[config.dataset]
+    every = all_settings(config.framework, config.chapter, settings)
     try:
-        asked = Config.of(all_settings(config.framework, config.chapter, settings), *where)
+        asked = Config.of(every, config.devices, kind)
     except RequestError:  # its minibatch cannot be shared by so many
         return {"devices": "fewer"}
+    asked = asked.on_data(config.dataset, *EXAMPLES[config.dataset])
     planned, ours = asked.settings(), config.settings()
     return {k: planned[k] for k in ours if k not in ANY and ours[k] != planned[k]}
 

@@ -122,8 +122,7 @@ class Record(Strict):
         return self.file_name().removesuffix(".json")
 
     def file_name(self) -> str:
-        config = self.config
-        return record_name(self.framework, self.chapter, config.devices, config.options.way())
+        return name_of(self.config)
 
     def timed_epochs(self) -> list[Epoch]:
         """The epochs that were trained in the record's setup from their first step."""
@@ -142,13 +141,14 @@ class Record(Strict):
         return max((each.step for each in others), default=0), ", ".join(differences)
 
 
-ANY: Final = "[0-9]*"
-"""A pattern for any number of devices in the name of a run."""
-
-
 def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
     """The file name of a run's record; `way` is `Options.way`."""
     return "-".join(filter(None, (framework, chapter, way, f"{devices}dev.json")))
+
+
+def name_of(config: Config) -> str:
+    """The file name of the record of a run."""
+    return record_name(config.framework, config.chapter, config.devices, config.options.way())
 
 
 def files_of(name: str) -> re.Pattern[str]:

@@ -100,18 +100,10 @@ class Config(BaseModel):
         return self
 
     @classmethod
-    def of(
-        cls,
-        settings: Mapping[str, Any],
-        devices: int,
-        kind: str,
-        dataset: str = "synthetic",
-        available: tuple[int, int] = (COUNT, COUNT),
-    ) -> Self:
-        """The configuration on so many devices of a kind, "cpu" or "gpu".
+    def of(cls, settings: Mapping[str, Any], devices: int, kind: str) -> Self:
+        """The configuration on so many devices of a kind, "cpu" or "gpu", before data are loaded.
 
-        `settings` has all flags; the preset decides those that are None. The data set has
-        `available` examples, for training and for testing. Raises RequestError.
+        `settings` has all flags; the preset decides those that are None. Raises RequestError.
         """
         chapter, name = spec(settings["chapter"]), settings["preset"]
         on_cpu = settings["device_kind"] == "cpu"
@@ -128,16 +120,21 @@ class Config(BaseModel):
         preset = chapter.preset(name, devices)
         if settings["steps"] is not None:  # single steps are as in the book
             preset |= {"epochs": None, "lr_decay": "none"}
-        for key, most in zip(("train_examples", "test_examples"), available, strict=True):
-            preset[key] = min(preset.get(key, most), most)
         start = settings["init_weights"]
-        chosen = {"steps": None, **preset, **{k: v for k, v in settings.items() if v is not None}}
-        chosen |= {"devices": devices, "device_kind": kind, "preset": name, "dataset": dataset}
+        preset = {"steps": None, "train_examples": COUNT, "test_examples": COUNT, **preset}
+        chosen = {**preset, **{k: v for k, v in settings.items() if v is not None}}
+        chosen |= {"devices": devices, "device_kind": kind, "preset": name, "dataset": "synthetic"}
         chosen |= {"options": chapter.given(chosen), "init_weights": start and str(start)}
         try:
             return cls(**{k: v for k, v in chosen.items() if k in cls.model_fields})
         except ValidationError as error:
             raise RequestError(_refusal(error)) from None
+
+    def on_data(self, dataset: str, train_examples: int, test_examples: int) -> Self:
+        """The same on a data set that has so many examples."""
+        most = {"train_examples": train_examples, "test_examples": test_examples}
+        sizes = {name: min(getattr(self, name), size) for name, size in most.items()}
+        return self.model_copy(update={"dataset": dataset, **sizes})
 
     @property
     def request(self) -> DeviceRequest:

@@ -20,7 +20,7 @@ from common.data.dataset import Dataset, load
 from common.models.initial import initial_weights
 from common.models.weights_file import bfloat16_note, digest, load_weights, save_weights
 from common.records.fingerprint import gpus_here, source_digest, versions
-from common.records.record import Cluster, Failure, Record, files_of, record_name
+from common.records.record import Cluster, Failure, Record, files_of, name_of
 from common.records.store import read_record, write_failure, write_record
 from common.settings.config import Config
 from common.terminal.streams import open_streams
@@ -95,11 +95,6 @@ class Run:
             if first:
                 self.finish(record, outcome)
 
-    def record_name(self) -> str:
-        """The name of its record's file."""
-        config = self.config
-        return record_name(config.framework, config.chapter, config.devices, config.options.way())
-
     def record(self, weights: Weights, devices: list[str], process: Process) -> Record:
         config = self.config
         framework, chapter, kind = config.framework, config.chapter, config.device_kind
@@ -149,15 +144,20 @@ class Run:
         write_record(self.files.out / record.file_name(), record, tensors)
 
 
-def settle(
-    settings: Mapping[str, Any], processes: int, command_line: Sequence[str], report: Reporter
-) -> Run:
+def settle(settings: Mapping[str, Any], process: Process, command_line: Sequence[str]) -> Run:
     """The run that all flags' settings ask for. Raises RequestError if there is none."""
     files, framework = Files.of(settings), settings["framework"]
-    kind, devices = placed(framework, settings["device_kind"], settings["devices"], processes)
+    report = Reporter(quiet=files.quiet or process.rank > 0)
+    kind, devices = placed(framework, settings["device_kind"], settings["devices"], process.count)
+    config = Config.of(settings, devices, kind)
+    config.request.on_each(process)
+    if process.rank == 0:  # it writes for all
+        files.require_output_paths(name_of(config))
+    if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
+        report.notice(note)
     first = settings["train_examples"], settings["test_examples"]
     data = load(settings["dataset"], settings["data_dir"], report.notice, first)
-    config = Config.of(settings, devices, kind, data.name, data.sizes())
+    config = config.on_data(data.name, *data.sizes())
     data = data.first(config.train_examples, config.test_examples)
     variables = package(framework).ENVIRONMENT.given()
     return Run(config, files, data, settings["preset"], command_line, now(), variables)
@@ -173,17 +173,12 @@ def starting_weights(config: Config) -> Weights:
 def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     """Trains, and writes the record. Raises RequestError or RunError."""
     framework, chapter = settings["framework"], settings["chapter"]
-    rank, count = launched(framework, chapter)
-    report = Reporter(quiet=settings["quiet"] or rank > 0)
-    made = settle(settings, count, command_line, report)
+    process = Process(*launched(framework, chapter))
+    made = settle(settings, process, command_line)
     config = made.config
-    config.request.on_each(Process(rank, count))
-    if rank == 0:  # it writes for all
-        made.files.require_output_paths(made.record_name())
-    if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
-        report.notice(note)
-    with marked(made) if rank == 0 else nullcontext():
-        imported = import_backend(framework, chapter, cpu_threads(config, report), config.tf32)
+    threads = cpu_threads(config, Reporter(quiet=made.files.quiet or process.rank > 0))
+    with marked(made) if process.rank == 0 else nullcontext():
+        imported = import_backend(framework, chapter, threads, config.tf32)
         imported.launch(made, config.request, config.options)
 
 
@@ -203,7 +198,7 @@ def marked(run: Run) -> Iterator[None]:
 
 def mark(run: Run, end: Mapping[str, Any]) -> None:
     """Updates the run's record, unless it is complete or marked already."""
-    path = run.files.out / run.record_name()
+    path = run.files.out / name_of(run.config)
     if read_record(path).started == run.started:
         # A process of this run may need a moment to release its lock.
         with held(path.parent, path.stem):

@@ -116,7 +116,7 @@ class Lesson:
         asked = all_settings(self.framework, self.name, settings)
         data = loaded(asked["dataset"], asked["data_dir"])
         devices = len(self.devices) if asked["devices"] is None else asked["devices"]
-        config = Config.of(asked, devices, self.kind, data.name, data.sizes())
+        config = Config.of(asked, devices, self.kind).on_data(data.name, *data.sizes())
         if devices > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         examples = data.first(config.train_examples, config.test_examples)

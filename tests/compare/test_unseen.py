@@ -190,7 +190,7 @@ def test_the_examples_of_every_suite_and_planted_bug_are_known(dataset: str) -> 
         devices = next((k for k in (*suite.devices, *suite.more_devices)), 1)
         for given in (suite.settings, planted_settings(suite, devices, "results")):
             settings = all_settings(framework, suite.chapter, given)
-            config = Config.of(settings, devices, "cpu", dataset, EXAMPLES[dataset])
+            config = Config.of(settings, devices, "cpu").on_data(dataset, *EXAMPLES[dataset])
             sizes = config.train_examples, config.test_examples, config.batch_size
             assert (dataset, *sizes, config.number_of_steps()) in KNOWN
             assert config.seed == 8

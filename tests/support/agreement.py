@@ -21,6 +21,7 @@ from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models import initial
 from common.models.initial import initial_weights
+from common.records.record import name_of
 from common.records.store import read_record, read_tensors, write_record
 from common.records.trace import checked_images
 from common.settings.config import Config
@@ -91,7 +92,7 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     loaded = patch("common.training.run.backend", lambda *_: backend)
     with loaded, patch("common.training.run.starting_weights", lambda _: weights), marked(run):
         backend.launch(run, config.request, config.options)
-    return folder / run.record_name()
+    return folder / name_of(config)
 
 
 def make_runs(

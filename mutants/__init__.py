@@ -1,1 +1,0 @@
-"""Small changes of the code that decides numbers: runs or tests should notice each."""
