@@ -222,17 +222,6 @@ def planted(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def mutants(session: nox.Session) -> None:
-    """Change the code of runs in small ways and show what notices each; `-- jax --seed=7`."""
-    name, *flags = session.posargs or ["pytorch"]
-    require_known(session, [name], FRAMEWORKS)
-    env = python_of.NO_GPUS | compilation_cache(name) | python_of.fast_compilation(name)
-    python = python_of.framework(session, name)
-    decide(session)
-    session.run(python, "-m", "mutants", f"--framework={name}", *flags, env=env)
-
-
-@nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework and the usual high-level loops; `-- --gpus 2`: on GPUs."""
     gpus = any(flag.startswith("--gpus") for flag in session.posargs)

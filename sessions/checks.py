@@ -33,7 +33,7 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.environment(session, "lint"), "-m", "mypy", "--num-workers=auto"]
-    folders = "bench", "common", "mutants", "notebooks", "planted", "sessions", "silent", "tests"
+    folders = "bench", "common", "notebooks", "planted", "sessions", "silent", "tests"
     session.run(*mypy, *folders, "noxfile.py")
     for framework in available():
         python = python_of.framework(session, framework)

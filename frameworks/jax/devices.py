@@ -56,7 +56,7 @@ def prepare_gpus(request: DeviceRequest) -> None:
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """Lets JAX say why it can use no GPU, and not where in its code it gpus out."""
+    """Lets JAX say why it can use no GPU, and not where in its code it gives up."""
     if record.exc_info:
         record.msg, record.args = f"JAX can use no GPU: {record.exc_info[1]}", ()
         record.exc_info = None

@@ -102,7 +102,7 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
             noxfile.run_chapter(session, "mxnet")
 
 
-@pytest.mark.parametrize("name", ["grid", "book", "seeds", "planted", "mutants"])
+@pytest.mark.parametrize("name", ["grid", "book", "seeds", "planted"])
 def test_data_are_decided_on_before_the_runs(
     noxfile: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

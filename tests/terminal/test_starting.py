@@ -12,7 +12,7 @@ from started import python
 from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "common", "frameworks", "mutants", "notebooks", "planted", "silent")
+FOLDERS = ("bench", "common", "frameworks", "notebooks", "planted", "silent")
 COMMANDS = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
