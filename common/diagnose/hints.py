@@ -8,11 +8,11 @@ import numpy as np
 
 from common.base.arrays import part
 from common.compare.distances import compare, distance, largest
+from common.compare.numpy_nets import MOMENTUM
 from common.compare.recorded_steps import Recomputed, RecordedStep, movement
 from common.compare.runs import RecordedRun
 from common.data.minibatches import pixels
 from common.diagnose.mistakes import ROUNDED, Update, fit, flat, mistake, numbered, wrong_logits
-from common.models.nets import MOMENTUM
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
 
@@ -65,6 +65,8 @@ def step_hint(
         far = {x.step or 0 for x in recomputed.steps["update"] if x.far > run.limits["update"]}
         later = [update_of(run, n) for n in sorted(far - {*range(number + 1)})[:2]]
         text = mistake(update, names, update_of(run, number - 1) if kept else None, later)
+        if number > 1:  # the gradient is known of the first step only: it may be the rate
+            text = text.replace("the gradient is the right one", "the update is the right one")
     if off["loss"] and not text:
         text = loss_hint(update, step, CLOSE * run.limits["loss"])
     wrong = [name for name in off.get("statistics", ()) if name in step.before]  # the first's

@@ -17,7 +17,8 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.distances import distance
-from common.models.nets import EPSILON, trainable
+from common.compare.numpy_nets import EPSILON
+from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
 from common.terminal.text import listed
 
@@ -260,7 +261,8 @@ def weighted(shares: Array, counts: Mapping[str, int]) -> str:
     factor = float(used.mean())
     if not unused.any():
         return scaled(factor, n, counts)
-    missing = f"without the examples {listed(np.flatnonzero(unused).tolist())}"
+    which = np.flatnonzero(unused).tolist()
+    missing = f"without example{'s' * (len(which) > 1)} {listed(which)}"
     for k in counts.values():
         lost = [(a, b) for a, b in shard_bounds(n, k) if b > a and unused[a:b].all()]
         if lost and sum(b - a for a, b in lost) == unused.sum():

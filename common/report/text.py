@@ -42,7 +42,8 @@ def print_verdict(
         say(describe(check), "red")
     partly = [suite for suite in verdict.comparisons if suite.lacking]
     if len(partly) < len(verdict.comparisons):
-        for line in agreements(partly):
+        right = [suite for suite in partly if all(check.passed for check in suite.checks)]
+        for line in agreements(right):
             say(line)
     if verdict.not_run:
         say(not_run(verdict), "yellow")

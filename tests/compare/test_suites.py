@@ -99,6 +99,11 @@ def test_what_some_lack_is_told_and_not_missed(
     assert (for_all["lacking"], for_some["lacking"]) == ({}, {"mxnet": WHY})
     assert {check["framework"] for check in for_some["checks"]} == {*WITH_GPU}
     assert "devices" in {check["check"] for check in for_some["checks"]}
+    path = folder / "own/jax-scratch-2dev.json"
+    weights = read_tensors(path, read_record(path))["weights/fc2.bias"]
+    rewrite(path, {"weights/fc2.bias": weights + 1})
+    assert main([str(folder), "--suites"]) == 1
+    assert " agree" not in capsys.readouterr().out.split("FAILED", 1)[1]
     if find_spec(PAGE_NEEDS):  # which all have, but for what has NumPy 1.23
         page = (folder / "parity.html").read_text()
         assert "<td>none</td>" in page

@@ -46,6 +46,13 @@ class RateOfEachDevice(NumpyChapter):
         return super().train_batch(X, y, 0.05 - self.shards * (0.05 - lr))
 
 
+class LeastRate(NumpyChapter):
+    """The rate never falls below one that is larger than the last."""
+
+    def train_batch(self, X: Array, y: Array, lr: float) -> float:
+        return super().train_batch(X, y, max(lr, 0.02))
+
+
 class Smoothed(NumpyChapter):
     def step(self, X: Array, y: Array) -> Step:
         net = numpy_nets.LeNet(self.replicas[0])
@@ -63,6 +70,7 @@ class Smoothed(NumpyChapter):
         (Forgotten, ""),
         (Twice, "fits: in step 1, the update is the right one × 2"),
         (RateOfEachDevice, "fits: in step 2, the update is the right one at the rate of step 3"),
+        (LeastRate, "fits: in step 4, the update is the right one × 1.6"),
         (Smoothed, ""),
     ],
 )

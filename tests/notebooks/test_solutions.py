@@ -36,7 +36,7 @@ WRONG = {
     "8": "at 2 devices: device 0 has the values of 0 only in chunk 0; device 1 has the values of 1",
     "9": "at 2 devices, 4 examples, 6 inputs, 6 outputs: dX on device 0 is only a part of the sum",
     "10": "at step 2, of 11 examples: the gradient is the mean of the means of 2 shards, which di",
-    "11": "at step 1, of 12 examples: the gradient is without the examples 0, 1, 2, 3, 4, 5, 6 ",
+    "11": "at step 1, of 12 examples: the gradient is without examples 0, 1, 2, 3, 4, 5, 6 ",
 }
 """By the number of an exercise: what is wrong in its listing."""
 
