@@ -7,7 +7,7 @@ the output to that of the input, which stores those of weights. Images are (n, c
 columns).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
@@ -49,7 +49,8 @@ class Pass:
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
     is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
     the number of terms.
-    `seen` has the mean and the variance of each shard, by the names of running statistics.
+    `seen` has the mean and the variance of each shard, by the names of running statistics,
+    `averaged` the number of pixels that each is over.
     Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
     """
 
@@ -60,6 +61,7 @@ class Pass:
         self.added: dict[str, float] = {}
         self.terms: dict[str, int] = {}
         self.seen: dict[str, list[Array]] = {}
+        self.averaged: dict[str, list[int]] = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
 
@@ -122,6 +124,8 @@ class Pass:
             normal[a:b] = (X[a:b] - new["mean"][:, None, None]) / deviations[-1]
             for key, value in new.items():
                 self.seen.setdefault(f"{name}.running_{key}", []).append(value)
+                pixels = (b - a) * X.shape[2] * X.shape[3]
+                self.averaged.setdefault(f"{name}.running_{key}", []).append(pixels)
 
         def backward(d: Array) -> Array:
             for kind, terms in (("weight", d * normal), ("bias", d)):
@@ -265,7 +269,8 @@ class Step:
     """The mean loss, its gradient, running statistics, and what their rounding is relative to.
 
     A gradient is a sum over the minibatch, in a convolution or a norm of as many `terms`. The
-    `statistics` are the first shard's, which moved towards the first of those `seen`.
+    `statistics` are the first shard's, which moved towards the first of those `seen`, over so many
+    pixels as `averaged` says.
     """
 
     loss: float
@@ -275,6 +280,7 @@ class Step:
     scales: dict[str, float]
     terms: dict[str, int] = field(default_factory=dict)
     seen: Mapping[str, Sequence[Array]] = field(default_factory=dict)
+    averaged: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
@@ -292,7 +298,8 @@ def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards:
     loss_scale = max(loss, largest(output))
     scales = {k: net.added.get(k) or largest(grad) or 1.0 for k, grad in net.gradients.items()}
     statistics = {name: moved(net.weights[name], seen[0]) for name, seen in net.seen.items()}
-    return Step(loss, loss_scale, net.gradients, statistics, scales, net.terms, net.seen)
+    seen = net.seen, net.averaged
+    return Step(loss, loss_scale, net.gradients, statistics, scales, net.terms, *seen)
 
 
 def moved(running: Array, seen: Array) -> Array:
@@ -332,17 +339,25 @@ def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
     return [unit for _, _, unit in sorted(units)[:MOST_UNITS]]
 
 
-def flips(
-    chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
-) -> Iterator[Weights]:
-    """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise."""
-    rounded = NETS[chapter](weights, shards)
-    rounded.forward(X)
-    exact = NETS[chapter](doubled(weights), shards)
-    _, d = cross_entropy(exact.forward(X.astype(np.float64)), y)
-    exact.backward(d)
-    right = exact.gradients
-    for unit in units_in_doubt(exact, rounded):
-        exact.gradients, exact.flipped = {}, {unit}
-        exact.backward(d)
-        yield {name: exact.gradients[name] - values for name, values in right.items()}
+class Doubt:
+    """The `units` in doubt of a step, nearest to zero first."""
+
+    def __init__(
+        self, chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
+    ) -> None:
+        rounded = NETS[chapter](weights, shards)
+        rounded.forward(X)
+        self.exact = NETS[chapter](doubled(weights), shards)
+        _, self.d = cross_entropy(self.exact.forward(X.astype(np.float64)), y)
+        self.exact.backward(self.d)
+        self.right = self.exact.gradients
+        self.units = units_in_doubt(self.exact, rounded)
+
+    def gain(self, units: Iterable[Unit]) -> Weights:
+        """What the gradient of the step gains if rounding decides these units otherwise.
+
+        Of several, one also changes what the backward pass brings to another.
+        """
+        self.exact.gradients, self.exact.flipped = {}, {*units}
+        self.exact.backward(self.d)
+        return {name: self.exact.gradients[name] - values for name, values in self.right.items()}

@@ -7,7 +7,7 @@ next to zero: these are units in doubt.
 A vector (n,) has the entries of all gradients, one gradient after the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from multiprocessing.pool import ThreadPool
@@ -256,7 +256,9 @@ class RecordedStep:
             distances["update"] = self.distances(left)
         if statistics := {name: self.after[name] for name in self.right.statistics}:
             own, due = self.statistics_of_others()
-            distances["statistics"] = compare(statistics | own, self.right.statistics | due, "")
+            due |= self.right.statistics
+            nearer = {k: self.near(k, values, due[k]) for k, values in (statistics | own).items()}
+            distances["statistics"] = compare(nearer, due, "")
         lost = any(values.min() > 1 for values in self.by_name(hidden).values())
         return distances, flipped, lost or "update" not in distances
 
@@ -273,6 +275,24 @@ class RecordedStep:
                     due[where] = numpy_nets.moved(starts[device].astype(float), seen[shard])
         return ours, due
 
+    def near(self, where: str, ours: Array, due: Array) -> Array:
+        """Running statistics (channels,), nearer to what is due by what rounding may have done.
+
+        The sum of n pixels, added one after another, is off by up to n / 2 epsilons of their size,
+        as `limits.PER_TERM` explains.
+        """
+        name, _, device = where.partition(" on device ")
+        shard = int(device) if device and self.shards else 0
+        if shard >= len(self.right.seen[name]):  # without an example
+            return ours
+        path, kind = name.rsplit("_", 1)
+        mean, variance = (self.right.seen[f"{path}_{key}"][shard] for key in ("mean", "var"))
+        size = np.sqrt(mean**2 + variance) if kind == "mean" else variance
+        epsilons = numpy_nets.MOMENTUM * self.right.averaged[name][shard] / 2
+        rounding = np.finfo(self.dtype).eps * epsilons * size
+        nearer: Array = due + np.sign(ours - due) * beyond(ours - due, rounding)
+        return nearer
+
     def distances(self, left: Array) -> list[Distance]:
         arrays = self.by_name(left)
         zeros = {name: np.zeros_like(values) for name, values in arrays.items()}
@@ -288,14 +308,21 @@ class RecordedStep:
         """
         off = (gradients - self.exact) / self.scale
         left, gained = beyond(off, hidden), np.zeros_like(off)
-        units = iter(()) if self.dtype == "float64" else numpy_nets.flips(*self.minibatch)
-        effects, chosen = list[Array](), list[int]()
-        while limit < left.max() < np.inf and (more := [*islice(units, max(1, len(effects)))]):
-            effects += [self.vector(flip) / self.scale for flip in more]
-            chosen = explaining(off, hidden, effects, limit)
-            gained = sum((effects[i] for i in chosen), np.zeros_like(off))
+        if self.dtype == "float64" or not limit < left.max() < np.inf:
+            return left, gained, 0, 0
+        doubt = numpy_nets.Doubt(*self.minibatch)
+
+        def together(units: Sequence[numpy_nets.Unit]) -> Array:
+            return self.vector(doubt.gain(units)) / self.scale
+
+        tried: dict[numpy_nets.Unit, Array] = {}
+        chosen: list[numpy_nets.Unit] = []
+        units = iter(doubt.units)
+        while limit < left.max() and (more := [*islice(units, max(1, len(tried)))]):
+            tried |= {unit: together([unit]) for unit in more}
+            chosen, gained = explaining(off, hidden, tried, limit, together)
             left = beyond(off - gained, hidden)
-        return left, gained, len(chosen), len(effects)
+        return left, gained, len(chosen), len(tried)
 
 
 def movement(before: Array, after: Array, lr: float) -> tuple[Array, Array]:
@@ -311,23 +338,31 @@ def beyond(off: Array, hidden: Array | float) -> Array:
     return np.where(np.isnan(left), np.inf, left)
 
 
-def explaining(off: Array, hidden: Array, effects: Sequence[Array], limit: float) -> list[int]:
-    """The fewest `effects` (n,) to subtract from `off` (n,) so that it reaches the limit.
+def explaining(
+    off: Array,
+    hidden: Array,
+    tried: Mapping[numpy_nets.Unit, Array],
+    limit: float,
+    together: Callable[[Sequence[numpy_nets.Unit]], Array],
+) -> tuple[list[numpy_nets.Unit], Array]:
+    """The fewest units that bring `off` (n,) to the limit, and what they add (n,) together.
 
-    Each time that effect is chosen which removes most of the distance beyond `hidden` (n,).
+    `tried` has what each adds by itself. Each time that unit is chosen whose effect removes most of
+    the distance beyond `hidden` (n,).
     """
     # Most entries may be such that no effect brings them out.
-    shown = sum(map(np.abs, effects), np.abs(off)) > hidden
-    off, hidden = off[shown], hidden[shown]
-    effects = [effect[shown] for effect in effects]
-    chosen: list[int] = []
-    while (left := beyond(off, hidden)).max(initial=0) > limit:
-        rest = [(beyond(off - effect, hidden) ** 2).sum() for effect in effects]
-        for index in chosen:
-            rest[index] = np.inf
-        best = int(np.argmin(rest))
-        if rest[best] >= (left**2).sum():
+    shown = sum(map(np.abs, tried.values()), np.abs(off)) > hidden
+    most, effects = hidden[shown], {unit: effect[shown] for unit, effect in tried.items()}
+    chosen: list[numpy_nets.Unit] = []
+    gained = np.zeros_like(off)
+    rest = off[shown]
+    while effects and (left := beyond(rest, most)).max(initial=0) > limit:
+        after = {x: (beyond(rest - effect, most) ** 2).sum() for x, effect in effects.items()}
+        best = min(after, key=lambda unit: after[unit])
+        if after[best] >= (left**2).sum():
             break
         chosen.append(best)
-        off = off - effects[best]
-    return chosen
+        del effects[best]
+        gained = together(chosen) if chosen[1:] else tried[best]
+        rest = (off - gained)[shown]
+    return chosen, gained

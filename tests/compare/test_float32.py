@@ -150,13 +150,26 @@ def test_what_a_sum_may_be_off_grows_with_its_terms(tmp_path: Path) -> None:
     assert not scratch.summing.any()  # of LeNet, no sum was seen to lose so much
 
 
+def test_what_a_mean_may_be_off_grows_with_its_pixels(tmp_path: Path) -> None:
+    """Of pixels that are added one after another, in float32."""
+    settings = {**ROUNDED, "batch_norm": "per-device"}
+    step = RecordedStep(read_run(make(tmp_path, "jax", NumpyConcise(), 2, **settings)), 1)
+    for name in ("bn1.running_mean", "stage4.block2.bn2.running_mean on device 1"):
+        layer, shard = name.partition(" on ")[0], int(" on " in name)
+        due, n = step.right.seen[layer][shard], step.right.averaged[layer][shard]
+        off = numpy_nets.MOMENTUM * np.abs(due) * n / 2 * np.finfo("float32").eps
+        assert np.allclose(step.near(name, due + off, due), due, rtol=1e-12)
+        assert not np.allclose(step.near(name, due * 1.01, due), due, rtol=1e-3)
+
+
 class FlipsWithMomentum(Momentum):
     """Decides a ReLU unit otherwise in every step."""
 
     def step(self, X: Array, y: Array) -> numpy_nets.Step:
         found = super().step(X, y)
-        units = numpy_nets.flips("strategies", X, y, self.replicas[0], [(0, len(X))])
-        flip = max(units, key=lambda gained: float(np.abs(gained["conv1.bias"]).max()))
+        doubt = numpy_nets.Doubt("strategies", X, y, self.replicas[0], [(0, len(X))])
+        gains = (doubt.gain([unit]) for unit in doubt.units)
+        flip = max(gains, key=lambda gained: float(np.abs(gained["conv1.bias"]).max()))
         grads = {name: g + flip[name].astype(g.dtype) for name, g in found.gradients.items()}
         return replace(found, gradients=grads)
 

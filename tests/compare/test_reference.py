@@ -1,11 +1,14 @@
 """The nets in NumPy against finite differences."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import LeNet
+from common.compare.recorded_steps import explaining
 from common.data.minibatches import pixels
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
@@ -79,8 +82,9 @@ def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
     unit = int(np.abs(net.relu_inputs[2][0]).argmin())
     weights["fc1.bias"][unit] -= np.float32(net.relu_inputs[2][0, unit])  # 0 but for rounding
     bounds = [(0, len(X))]
-    units = numpy_nets.flips("scratch", single, Y, weights, bounds)
-    moved = [flip["fc1.bias"] for flip in units if np.abs(flip["fc1.bias"][unit]) > 0]
+    doubt = numpy_nets.Doubt("scratch", single, Y, weights, bounds)
+    gained_by = [doubt.gain([each])["fc1.bias"] for each in doubt.units]
+    moved = [flip for flip in gained_by if np.abs(flip[unit]) > 0]
     sides = []
     for side in (-1e-7, 1e-7):  # shut and open
         wide = in_dtype(weights, np.float64)
@@ -88,6 +92,26 @@ def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
         sides.append(numpy_nets.step("scratch", single, Y, wide, bounds).gradients["fc1.bias"])
     gained = sides[1] - sides[0]
     assert min(min(far(flip, gained), far(-flip, gained)) for flip in moved) < 1e-4
+
+
+def test_two_units_change_more_together_than_each_by_itself() -> None:
+    """The lower one's gradient comes through the upper one."""
+    weights = initial_weights(LENET, seed=3, dtype="float64")
+    doubt = numpy_nets.Doubt("scratch", X, Y, weights, [(0, len(X))])
+    pair: list[numpy_nets.Unit] = [(0, (0, 6, 5, 5)), (2, (0, 0))]
+    each, both = [doubt.gain([unit]) for unit in pair], doubt.gain(pair)
+    beside = {name: both[name] - each[0][name] - each[1][name] for name in both}
+    scale = np.abs(both["conv1.bias"]).max()
+    assert np.abs(beside["conv1.bias"]).max() > 1e-3 * scale
+    assert not beside["fc2.weight"].any()
+
+    def together(units: Sequence[numpy_nets.Unit]) -> Array:
+        return doubt.gain(units)["conv1.bias"].ravel()
+
+    tried = {unit: together([unit]) for unit in pair}
+    off = together(pair)
+    chosen, gained = explaining(off, np.zeros_like(off), tried, 1e-9 * scale, together)
+    assert ({*chosen}, gained.tolist()) == ({*pair}, off.tolist())
 
 
 def in_dtype(weights: Weights, dtype: type) -> Weights:

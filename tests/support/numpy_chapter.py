@@ -265,8 +265,9 @@ class Flips(NumpyConcise):
 
     def step(self, X: Array, y: Array) -> numpy_nets.Step:
         found = super().step(X, y)
-        units = numpy_nets.flips("concise", X, y, self.replicas[0], [(0, len(X))])
-        most = max(units, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
+        doubt = numpy_nets.Doubt("concise", X, y, self.replicas[0], [(0, len(X))])
+        gains = (doubt.gain([unit]) for unit in doubt.units)
+        most = max(gains, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
         flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
         return replace(found, gradients=flipped)
 
