@@ -4,6 +4,7 @@ python -m common.plan --devices 4 --microbatches 4      all strategies, side by 
 python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
 python -m common.plan --net resnet18 --strategy zero3 --optimizer adam --precision mixed
 python -m common.plan --net transformer --parameters 7e9 --layers 32 --strategy zero3 --card h100
+python -m common.plan --net transformer --tensor 4 --pipeline 4 --shards 4 --replicas 2
 python -m common.plan --choose --net transformer --parameters 13e9 --devices 8 --card a100
 
 Nothing is trained: the numbers are computed from the plan that a run would execute.
@@ -11,7 +12,7 @@ Nothing is trained: the numbers are computed from the plan that a run would exec
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
@@ -20,11 +21,16 @@ from common.drawing.plans import step
 from common.parallel.pipelines import bubble
 from common.scaling.choose import SEARCHED, choose
 from common.scaling.cluster import with_prefix
-from common.scaling.scenario import NETS, Scenario
+from common.scaling.memory import stages
+from common.scaling.scenario import MESH, NETS, Scenario
 from common.scaling.steps import CARDS
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import path
+from common.terminal.values import DEVICES as SINGLE, path
+
+KINDS: Final = ("weights", "gradients", "optimizer", "activations")
+
+DEGREES: Final = {"tensor", "pipeline", "shards"}
 
 
 def of_one(scenario: Scenario) -> Iterator[str]:
@@ -33,14 +39,13 @@ def of_one(scenario: Scenario) -> Iterator[str]:
     how = f"{plan.strategy}{groups}; a step, examples: {usage.examples}"
     yield f"{scenario.title()}, {how}; in bytes:"
     yield ""
-    columns = [*usage.peak.values(), usage.kept(), usage.all_sent()]
+    columns = [*usage.peak.values(), scenario.kept(), usage.all_sent()]
     columns += [usage.messages, usage.live]
     rows = [
         [str(device), *(f"{number:,}" for number in numbers)]
         for device, numbers in enumerate(zip(*columns, strict=True))
     ]
-    kinds = ("weights", "gradients", "optimizer", "activations")
-    yield from markdown(["device", *kinds, "kept", "sent", "messages", "in flight"], rows)
+    yield from markdown(["device", *KINDS, "kept", "sent", "messages", "in flight"], rows)
     if plan.strategy == "pipeline":
         yield ""
         for stage, names in enumerate(plan.stages):
@@ -52,13 +57,32 @@ def of_one(scenario: Scenario) -> Iterator[str]:
             f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting, "
             f"which is {waits / (1 - waits):.1%} of the ideal time"
         )
+    yield from times(scenario)
+
+
+def of_mesh(scenario: Scenario) -> Iterator[str]:
+    """Memory of a device of each stage."""
+    how, net = scenario.degrees(), scenario.network()
+    words = ", ".join(f"{name} {value}" for name, value in how._asdict().items())
+    yield f"{scenario.title()}; {words}; a step, examples: {scenario.examples}; in GB:"
+    yield ""
+    rows: list[list[str]] = []
+    for peak, kept, live in stages(net, how, scenario.examples, scenario.sizes()):
+        sizes = [f"{size / 1e9:.3g}" for size in (*peak.values(), kept)]
+        rows.append([str(len(rows)), *sizes, f"{live:.3g}"])
+    yield from markdown(["stage", *KINDS, "kept", "in flight"], rows)
+    yield from times(scenario)
+
+
+def times(scenario: Scenario) -> Iterator[str]:
     if scenario.timed:
         time = scenario.seconds()
         parts = [f"{name} {with_prefix(part, 's')}" for name, part in time.parts.items() if part]
         yield ""
         yield f"a step takes {with_prefix(time.step, 's')}: {', '.join(parts)}"
         rest = f"{with_prefix(time.hidden, 's')} of messages overlap with computation"
-        yield f"{rest}; {usage.examples / time.step:,.0f} examples/s, {time.used:.1%} of the peak"
+        speed = f"{scenario.examples / time.step:,.0f} examples/s"
+        yield f"{rest}; {speed}, {time.used:.1%} of the peak"
 
 
 def of_all(scenario: Scenario) -> Iterator[str]:
@@ -72,7 +96,7 @@ def of_all(scenario: Scenario) -> Iterator[str]:
         if not cells[0]:
             usage = chosen.usage()
             sent = usage.all_sent()
-            numbers = max(usage.kept()), max(sent), sum(sent), sum(usage.messages)
+            numbers = max(chosen.kept()), max(sent), sum(sent), sum(usage.messages)
             cells = [f"{number:,}" for number in numbers]
             cells += [f"{chosen.seconds().step:.3g}"] if scenario.timed else []
         rows.append([name, *cells])
@@ -92,9 +116,7 @@ def best_of(scenario: Scenario) -> Iterator[str]:
         most, faster = max(more, key=lambda name: more[name]), time.parts
         why = f"{with_prefix(more[most], 's')} more {most}" if more[most] else ""
         numbers = f"{time.step:.3g}", f"{kept / 1e9:.3g}", f"{1 - kept / memory:.0%}"
-        how = {name: str(getattr(plan, name)) for name in SEARCHED}
-        how["schedule"] *= plan.strategy == "pipeline"
-        rows.append([*how.values(), *numbers, *bounds[:2], why])
+        rows.append([*(str(getattr(plan, name)) for name in SEARCHED), *numbers, *bounds[:2], why])
     yield f"{scenario.title()}, devices: {scenario.devices}; a step, examples: {scenario.examples}:"
     yield ""
     headings = ["seconds", "GB kept", "free", "bound by", "then", "slower by"]
@@ -105,10 +127,17 @@ def idle(given: Mapping[str, Any]) -> str:
     """Which of the given flags means nothing beside the others; empty if none."""
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
-    strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
+    nets |= dict.fromkeys((*MESH, "choose"), "transformer")
+    meshed = bool(given.keys() & DEGREES)
+    strategies = {
+        "schedule": strategy in (None, "pipeline") or "pipeline" in given,
+        "replicas": strategy != "data" or meshed,
+        "strategy": not (meshed and strategy in ("pipeline", "tensor")),
+    }
     hardware = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), ("card", "peak"))
     decided = {"parameters": "hidden", **dict.fromkeys(SEARCHED, "choose")}
-    needs = {**hardware, "memory": ("choose",)}
+    decided |= {"devices": next(iter(given.keys() & DEGREES), "")}
+    needs = {**hardware, "memory": ("choose",), "chunks": ("pipeline",), "spread": ("pipeline",)}
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
         if nets.get(flag, net) != net:
@@ -119,9 +148,8 @@ def idle(given: Mapping[str, Any]) -> str:
             return f"{name} means nothing with --{decisive}, which decides it"
         if not given.keys() & (needed := needs.get(flag, (flag,))):
             return f"{name} means nothing without --{' or --'.join(needed)}"
-    if "choose" in given and not given.keys() & {"card", "memory"}:
-        return "--choose needs the memory of a device: give --memory or --card"
-    return ""
+    few = given.get("devices", 0) <= SINGLE or "choose" in given
+    return "" if few else f"more than {SINGLE} devices need --choose, or a mesh as --shards 64"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -133,15 +161,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     flags = vars(parser.parse_args(argv))
     out = flags.pop("out")
     given = {k: value for k, value in flags.items() if value != parser.get_default(k)}
-    if given.get("net") == "transformer":
-        given = {"examples": 16_384, **given}
+    if given.get("net") == "transformer":  # as large ones are trained
+        tokens = Scenario(**given).degrees().devices() * given.get("sequence", Scenario.sequence)
+        given = {"examples": tokens, "precision": "mixed", "optimizer": "adam", **given}
     scenario, one = Scenario(**given), "strategy" in given
     if out is not None:
         require_file(out, "--out", ".svg")
     unnamed = "--out draws one --strategy: name it" if out else ""
-    if refusal := idle(given) or (scenario.refusal() if one else unnamed):
+    refused = scenario.refusal() if one or scenario.meshed else ""
+    if refusal := idle(given) or unnamed * (scenario.meshed or not one) or refused:
         raise RequestError(refusal)
     lines = best_of if scenario.choose else of_one if one else of_all
+    lines = of_mesh if scenario.meshed else lines
     print("\n".join(lines(scenario)))
     if out is not None:
         write_text(out, step(scenario.plan(), scenario.usage()))

@@ -43,7 +43,7 @@ def step(plan: Plan, usage: Usage) -> str:
         longest = max(event.end for event in events)
         blocks += [lanes(TITLES[plan.schedule], plan.devices, events, longest), legend(PASSES)]
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
-    blocks += [bars("Memory", usage, max(usage.kept())), legend(kinds)]
+    blocks += [bars("Memory: the peak of each kind", usage, max(usage.kept())), legend(kinds)]
     described = "When each device passes which microbatch, and peak bytes by kind."
     title = f"A step: {plan.strategy}, {plan.devices * plan.replicas} devices"
     return stacked(title, described, *blocks)

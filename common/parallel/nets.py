@@ -14,6 +14,9 @@ from common.parallel.pipelines import balanced
 RECOMPUTE: Final = ("none", "selective", "full")
 """Recomputed in the backward pass: nothing, the attention's scores, whole blocks."""
 
+ATTENTION: Final = ("flash", "scores")
+"""Keeps no scores of all pairs of tokens (FlashAttention, Dao et al., 2022), or keeps them."""
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -24,22 +27,29 @@ class Blocks:
     heads: int
     sequence: int = 2048
     recompute: str = "none"
+    attention: str = "flash"
     vocabulary: int = 0
+    kv_heads: int = 0
+    gated: int = 0
 
-    def kept(self, blocks: int, shards: int) -> tuple[int, int]:
-        """The elements of 16 bits for a token on each of the `shards` of these blocks.
+    def kept(self, layers: Sequence[str], shards: int) -> tuple[int, int]:
+        """The elements of 16 bits for a token on each of the `shards` of a stage of layers.
 
-        The first are kept while it is in flight, the second recomputed for the block and the
-        microbatch that the backward pass is in. Layer normalization and dropout are replicated
-        (Korthikanti et al., 2022, section 4).
+        The first are kept while it is in flight; the second, of the microbatch that the backward
+        pass is in, are those recomputed for a block, or the head's: logits of 16 bits, and for
+        the loss of 32, as their gradient. With GELU, a block keeps 34 h + 5 a s bytes, and
+        sequence parallelism shards all of them (Korthikanti et al., 2022, section 4): inputs of
+        norms and products, both masks of dropout (7 h elements), keys and values, 8 h of the
+        MLP, and scores. A gated MLP keeps three widths; its net has no dropout.
         """
-        scores = math.ceil(5 * self.heads * self.sequence / (2 * shards))
-        block = 5 * self.hidden + math.ceil(12 * self.hidden / shards)
-        if self.recompute == "full":
-            return blocks * self.hidden, block + scores
-        if self.recompute == "selective":
-            return blocks * block, scores
-        return blocks * (block + scores), 0
+        h, blocks = self.hidden, len({x.partition(".")[0] for x in layers} - {"embed", "head"})
+        scores = 5 * self.heads * self.sequence / 2 * (self.attention == "scores")
+        mlp = 3 * self.gated - h if self.gated else 8 * h
+        block = 7 * h + 2 * h * (self.kv_heads or self.heads) // self.heads + mlp
+        again = {"none": 0.0, "selective": scores, "full": block + scores}[self.recompute]
+        kept = h if self.recompute == "full" else block + scores - again
+        again = max(again, 5 * self.vocabulary * ("head" in layers))
+        return blocks * math.ceil(kept / shards), math.ceil(again / shards)
 
 
 @dataclass(frozen=True)
@@ -91,10 +101,14 @@ class Net:
         weights = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
         return self.positions[layer] * weights
 
+    @cached_property
+    def works(self) -> tuple[int, ...]:
+        """The work of each unit."""
+        return tuple(sum(map(self.work, unit)) for unit in self.units)
+
     def cut(self, stages: int, sizes: Sequence[int] = ()) -> list[list[str]]:
         """The layers of each stage of a pipeline, of so many units or of balanced work."""
-        work = [sum(map(self.work, unit)) for unit in self.units]
-        bounds = pairwise(accumulate(sizes or balanced(work, stages), initial=0))
+        bounds = pairwise(accumulate(sizes or balanced(self.works, stages), initial=0))
         return [[name for unit in self.units[a:b] for name in unit] for a, b in bounds]
 
     @cached_property
@@ -115,11 +129,14 @@ class Net:
         if self.blocks is None:  # nobody needs the gradient of the first layer's input
             return 6 * work - 2 * self.work(self.layers[0]), 0
         scores = 2 * self.blocks.count * self.blocks.hidden * self.blocks.sequence
-        again = {"none": 0, "selective": scores, "full": work + scores}[self.blocks.recompute]
-        return 6 * (work + scores + self.blocks.hidden * self.blocks.vocabulary), 2 * again
+        blocks = work + scores - self.blocks.hidden * self.blocks.vocabulary
+        again = {"none": 0, "selective": scores, "full": blocks}[self.blocks.recompute]
+        return 6 * (work + scores), 2 * again
 
     def replicated_operations(self) -> int:
         """The operations of weights that tensor parallelism replicates, also of shortcuts."""
+        if self.blocks:
+            return 0
         paired = [layer for pair in self.pairs for layer in pair]
         weights = (self.positions[x] * math.prod(self.shapes[f"{x}.weight"]) for x in paired)
         work = sum(map(self.work, self.layers)) - sum(weights)
@@ -144,30 +161,39 @@ def lenet(depth: int) -> Net:
 
 
 def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, **how: Any) -> Net:
-    """Blocks of a transformer, without embeddings; `how`: further fields of `Blocks`.
+    """Blocks of a transformer; `how`: further fields of `Blocks`.
 
-    0: `hidden` is such that there are about `parameters` elements, 12 h^2 a layer; there are
-    8 `heads` for each 1,024 of it. If both are 0, heads need not divide `hidden`: the net only
-    stands for others of its size. Raises RequestError if they do not divide a given one.
+    With a `vocabulary`, also embeddings, learned positions and a head of its own. 0: `hidden`
+    is such that there are about `parameters` elements, 12 h^2 a layer; there are 8 `heads` for
+    each 1,024 of it. If both are 0, heads need not divide `hidden`: the net only stands for
+    others of its size. Raises RequestError if they do not divide a given one.
     """
-    given, multiple = hidden, heads or 2
-    root = math.sqrt(parameters / layers / 12)
+    given, multiple, words = hidden, heads or 2, how.get("vocabulary", 0)
+    half = words and words + how.get("sequence", 2048) / 2
+    root = (math.sqrt(half**2 + 12 * layers * parameters) - half) / (12 * layers)
     hidden = given or multiple * max(1, int(root / multiple + 0.5))
     heads = heads or 8 * max(1, int(hidden / 1024 + 0.5))
-    if given % heads:
-        why = f"{heads} heads do not divide a hidden size of {given}"
+    blocks = Blocks(layers, hidden, heads, **how)
+    kv, inner = blocks.kv_heads or heads, blocks.gated or 4 * hidden
+    if given % heads or heads % kv:
+        why = f"{heads} heads, {kv} of them of keys, do not divide a hidden size of {given}"
         raise RequestError(f"{why}: ask for a multiple as --hidden, or for other --heads")
-    sizes = {"qkv": (1, 3), "proj": (1, 1), "mlp1": (1, 4), "mlp2": (4, 1)}
+    sizes = {"qkv": (hidden, hidden + 2 * hidden * kv // heads), "proj": (hidden, hidden)}
+    sizes |= {"mlp1": (hidden, inner * (1 + (blocks.gated > 0))), "mlp2": (inner, hidden)}
     units = [[f"block{i}.{name}" for name in sizes] for i in range(1, layers + 1)]
+    pairs = [pair for unit in units for pair in ((unit[0], unit[1]), (unit[2], unit[3]))]
     shapes: Shapes = {}
+    if words:
+        shapes = {"embed.weight": (words, hidden), "embed.position": (blocks.sequence, hidden)}
     for unit in units:
         for layer, (ins, outs) in zip(unit, sizes.values(), strict=True):
-            shapes[f"{layer}.weight"] = (ins * hidden, outs * hidden)
-            shapes[f"{layer}.bias"] = (outs * hidden,)
+            shapes |= {f"{layer}.weight": (ins, outs), f"{layer}.bias": (outs,)}
+    if words:
+        shapes["head.weight"] = (hidden, words)
+        units = [["embed"], *units, ["head"]]
     inputs = {layer: shapes[f"{layer}.weight"][0] for unit in units for layer in unit}
-    pairs = [pair for unit in units for pair in ((unit[0], unit[1]), (unit[2], unit[3]))]
-    blocks = Blocks(layers, hidden, heads, **how)
-    return Net(shapes, dict.fromkeys(inputs, 1), inputs, pairs, units, blocks=blocks)
+    positions = {layer: int(layer != "embed") for layer in inputs}  # a look-up multiplies nothing
+    return Net(shapes, positions, inputs, pairs, units, blocks=blocks)
 
 
 def resnet18(width: int) -> Net:

@@ -5,6 +5,7 @@ A run carries out an order, and `simulate` predicts when each pass begins and en
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, combinations
 from typing import Final, NamedTuple
 
@@ -104,7 +105,8 @@ def most_live(passes: Sequence[Pass]) -> int:
     return max(accumulate((1 if step.forward else -1 for step in passes), initial=0))
 
 
-def balanced(work: Sequence[float], stages: int) -> list[int]:
+@lru_cache
+def balanced(work: tuple[float, ...], stages: int) -> list[int]:
     """The number of layers of each stage, such that the most work of a stage is least.
 
     Of equals, the first stages have the fewest layers. Raises ValueError if there are

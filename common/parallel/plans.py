@@ -140,8 +140,7 @@ class Plan(Net):
         if self.blocks is None:
             return self.inputs_kept(device), 0
         layers = self.stages[device] if self.strategy == "pipeline" else self.layers
-        shards = self.devices if self.strategy == "tensor" else 1
-        return self.blocks.kept(len(layers) // len(self.units[0]), shards)
+        return self.blocks.kept(layers, self.devices if self.strategy == "tensor" else 1)
 
     def inputs_kept(self, device: int) -> int:
         """The elements of the inputs of layers that a device keeps for each example."""

@@ -1,77 +1,77 @@
-"""Chooses how to split a net: the fastest plans that fit the memory of a device."""
+"""Chooses how to split a transformer: the fastest meshes that fit the memory of a device."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 from common.base.errors import RunError
 from common.parallel.nets import RECOMPUTE
-from common.parallel.pipelines import IN_FLIGHT
-from common.parallel.strategies import STRATEGIES
-from common.scaling.scenario import Scenario
+from common.scaling.cluster import with_prefix
+from common.scaling.scenario import MESH, Scenario
 from common.scaling.steps import Seconds
 from common.terminal.values import MICROBATCHES
 
-SEARCHED: Final = ("strategy", "replicas", "microbatches", "schedule", "recompute")
+SEARCHED: Final = (*MESH, "strategy", "replicas", "microbatches", "recompute")
+
+CHUNKS: Final = (1, 2, 4, 8)
 
 Choice = tuple[Scenario, Seconds, int]
 """A plan, its time, and the bytes that its fullest device keeps."""
 
 
 def choose(scenario: Scenario, memory: float) -> list[Choice]:
-    """The fastest plan of each strategy and number of replicas that fits, the fastest first.
+    """The fastest plan of each strategy, tensor and pipeline degree that fits, fastest first.
 
     Of plans as fast, the one with the fewest microbatches counts. Raises RunError if none
     fits `memory`, in bytes.
     """
     tight: list[Choice] = []
-    fitting: dict[tuple[str, int], Choice] = {}
+    fitting: dict[tuple[str, int, int], Choice] = {}
     timed = [(plan, plan.seconds()) for plan in candidates(scenario)]
     for plan, seconds in sorted(timed, key=lambda pair: pair[1].step):
-        if (plan.strategy, plan.replicas) not in fitting:
-            tight.append((plan, seconds, kept(plan)))
+        if (key := (plan.strategy, plan.tensor, plan.pipeline)) not in fitting:
+            tight.append((plan, seconds, max(plan.kept())))
             if tight[-1][2] <= memory:
-                fitting[plan.strategy, plan.replicas] = tight[-1]
+                fitting[key] = tight[-1]
     if not tight:
         what = "no plan has whole sequences on every device"
         raise RunError(f"{what}: ask for --examples that are a multiple of --sequence")
     if not fitting:
         plan, _, least = min(tight, key=lambda choice: choice[2])
         words = ", ".join(f"{name} {getattr(plan, name)}" for name in SEARCHED)
-        more = f"{least / 1e9:,.3g} GB, {(least - memory) / 1e9:,.3g} GB more"
-        raise RunError(f"no plan fits {memory / 1e9:,.3g} GB: the smallest ({words}) keeps {more}")
+        more = f"{with_prefix(least, 'B')}, {with_prefix(least - memory, 'B')} more"
+        fits = f"no plan fits {with_prefix(memory, 'B')}"
+        raise RunError(f"{fits}: the smallest ({words}) keeps {more}")
     return list(fitting.values())
 
 
 def candidates(scenario: Scenario) -> Iterator[Scenario]:
-    """All plans; those of a transformer have equally many whole sequences in each microbatch.
+    """All meshes of a transformer with equally many whole sequences in each microbatch.
 
-    Of other nets, with 1, 2, 4 and so on microbatches.
+    Tensor parallelism stays in a node. So do shards, unless there is one replica.
     """
-    blocks, devices = scenario.network().blocks, scenario.devices
-    sequence = blocks.sequence if blocks else 1
-    groups = [group for group in range(1, devices + 1) if devices % group == 0]
-    for (name, strategy), group in product(STRATEGIES.items(), groups):
-        chosen = replace(scenario, strategy=name, replicas=devices // group)
-        if (group == 1) != (name == "data") or chosen.refusal():
+    net, devices, node = scenario.network(), scenario.devices, scenario.node
+    assert net.blocks is not None
+    sequences, rest = divmod(scenario.examples, net.blocks.sequence)
+    scores = scenario.attention == "scores"
+    recompute = [again for again in RECOMPUTE if scores or again != "selective"]
+    for t, p, z in product(divisors(devices), repeat=3):
+        replicas, uneven = divmod(devices, t * p * z)
+        count, left = divmod(sequences, z * max(1, replicas))
+        if uneven or rest or left or net.blocks.heads % t or p > len(net.units):
             continue
-        shards = devices if strategy.sharded else devices // group
-        size, rest = divmod(scenario.examples, shards * sequence)
-        counts = range(1, min(size, MICROBATCHES) + 1)
-        if blocks:
-            times = [m for m in counts if rest == size % m == 0]
-        else:
-            times = [m for m in counts if m.bit_count() == 1]
-        # Of schedules as fast, 1F1B keeps the least.
-        schedules = [*IN_FLIGHT][::-1] if name == "pipeline" else ["1f1b"]
-        for m, order, again in product(times, schedules, RECOMPUTE if blocks else ("none",)):
-            yield replace(chosen, microbatches=m, schedule=order, recompute=again)
+        if t > node or (t * z > node and replicas > 1):
+            continue
+        names = ["zero1", "zero2", "zero3"] if z > 1 else ["data"]
+        spread = [False, True] if devices > node and 1 < p < devices // t else [False]
+        for m in divisors(count):
+            chunks = CHUNKS if p > 1 and m % p == 0 else CHUNKS[:1]
+            for c, s, name, again in product(chunks, spread, names, recompute):
+                how = zip(SEARCHED, (t, p, z, c, s, name, replicas, m, again), strict=True)
+                if p * c <= len(net.units):
+                    yield replace(scenario, **dict[str, Any](how))
 
 
-def kept(scenario: Scenario) -> int:
-    """The bytes that the fullest device keeps; except for pipelines, it is the first one."""
-    plan = scenario.plan()
-    here = plan.rows_of(scenario.examples)[0].stop
-    stages = range(plan.devices if plan.strategy == "pipeline" else 1)
-    return max(sum(plan.memory(here, stage, *scenario.sizes()).values()) for stage in stages)
+def divisors(number: int) -> list[int]:
+    return [n for n in range(1, min(number, MICROBATCHES) + 1) if number % n == 0]

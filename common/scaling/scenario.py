@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from common.base.errors import RequestError
@@ -10,13 +11,20 @@ from common.chapters.spec import Flags, meanings, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.parallel import strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import RECOMPUTE, Net, lenet, resnet18, transformer
+from common.parallel.nets import ATTENTION, RECOMPUTE, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
 from common.scaling.cluster import Link
-from common.scaling.steps import CARDS, LINKS, Cluster, Seconds, degrees, predict
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, count, quantity, share
+from common.scaling.memory import stages
+from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
+from common.terminal.values import DEPTH, MICROBATCHES, WIDTH, count, quantity, share
 
-TRANSFORMER: Final = ("parameters", "layers", "hidden", "heads", "sequence", "recompute")
+TRANSFORMER: Final = (
+    *("parameters", "layers", "hidden", "heads", "kv_heads", "gated", "vocabulary"),
+    *("sequence", "attention", "recompute"),
+)
+
+MESH: Final = ("tensor", "pipeline", "shards", "chunks", "spread")
+"""The flags of a mesh, which only a transformer has."""
 
 NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
     "lenet": (lenet, ("depth",)),
@@ -35,6 +43,7 @@ OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 """Elements of optimizer state for each weight."""
 
 PARAMETERS: Final = 10**13
+DEVICES: Final = 2**14
 
 _LINK: Final = f"{', '.join(LINKS)}, or seconds of a message and bytes a second, as 5e-6,25e9"
 
@@ -56,8 +65,15 @@ def link(text: str) -> Link:
 
 
 def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: Any) -> Any:
-    """A flag whose default is in brackets; None if it is not set."""
-    return option(default, f"{text} ({shown or default})", metavar=metavar, unset=True, **about)
+    """A flag whose default is in brackets, and 0 allowed if it is that; None if it is not set."""
+    about = {"metavar": metavar, "unset": True, "least": int(default != 0), **about}
+    return option(default, f"{text} ({shown or default})", **about)
+
+
+@lru_cache(maxsize=8)  # of all plans that differ only by their mesh
+def _network(net: str, *sizes: Any) -> Net:
+    make, names = NETS[net]
+    return make(**dict(zip(names, sizes, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -65,20 +81,28 @@ class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
     strategy: str = flag("data", meanings(STRATEGIES), known=STRATEGIES, shown="all, compared")
-    devices: int = flag(4, "number of devices", most=DEVICES)
-    replicas: int = flag(
-        1, "groups of devices, each with the whole net; a divisor of N", "R", most=DEVICES
+    devices: int = flag(4, "number of devices; of a mesh, as its degrees say", most=DEVICES)
+    replicas: int = flag(1, "groups, each with the whole net; a divisor of N", "R", most=DEVICES)
+    microbatches: int = flag(
+        0,
+        "parts of a minibatch; 0: 1, of a transformer as many as sequences",
+        "M",
+        most=MICROBATCHES,
     )
-    microbatches: int = flag(1, "number of parts of a minibatch", "M", most=MICROBATCHES)
     schedule: str = flag("1f1b", f"of a pipeline; {meanings(SCHEDULES)}", known=SCHEDULES)
+    tensor: int = flag(1, "mesh: tensor-parallel degree", "T", most=DEVICES)
+    pipeline: int = flag(1, "mesh: number of stages", "P", most=DEVICES)
+    shards: int = flag(1, "mesh: shards of ZeRO, whose stage is --strategy's", "Z", most=DEVICES)
+    chunks: int = flag(1, "mesh: chunks of each stage, interleaved", "C", most=DEVICES)
+    spread: bool = option(False, "mesh: stages on different nodes, sums of gradients in a node")
     examples: int = flag(
         256,
         "examples of a minibatch, on all devices together; of a transformer, tokens",
-        most=2**24,
-        shown="256; transformer: 16384",
+        most=2**30,
+        shown="256; transformer: a sequence for each device",
     )
-    net: str = flag("lenet", "the net; a transformer has blocks, no embeddings", known=NETS)
-    depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH, least=0)
+    net: str = flag("lenet", "the net that is trained", known=NETS)
+    depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH)
     width: int = flag(64, "resnet18: output channels of the first stage", "W", most=WIDTH)
     parameters: int = flag(
         100_000_000,
@@ -93,12 +117,13 @@ class Scenario(Flags):
         "transformer: hidden size, divisible by A; 0: as P and L need, divisible by a given A",
         "H",
         most=2**16,
-        least=0,
     )
-    heads: int = flag(
-        0, "transformer: attention heads; 0: 8 for each 1024 of H", "A", most=2**10, least=0
-    )
-    sequence: int = flag(2048, "transformer: tokens of a sequence", "T", most=2**20)
+    heads: int = flag(0, "transformer: attention heads; 0: 8 for each 1024 of H", "A", most=2**10)
+    kv_heads: int = flag(0, "transformer: heads of keys and values; 0: A", "K", most=2**10)
+    gated: int = flag(0, "transformer: width of a gated MLP; 0: it has 4 H", "G", most=2**18)
+    vocabulary: int = flag(0, "transformer: words; 0: no embeddings, no head", "V", most=2**20)
+    sequence: int = flag(2048, "transformer: tokens of a sequence", "S", most=2**20)
+    attention: str = flag("flash", "transformer: flash keeps no scores", known=ATTENTION)
     recompute: str = flag(
         "none",
         "transformer: what the backward pass recomputes to save memory: nothing, attention's "
@@ -121,9 +146,11 @@ class Scenario(Flags):
         "the card's",
         type=quantity,
     )
-    peak_share: float = flag(0.5, "share of the peak that is reached, at most 1", "S", type=share)
-    link: str = flag("nvlink", f"between devices of a node: {_LINK}", "LINK", type=str)
-    between: str = flag("infiniband", "between nodes, as --link", "LINK", type=str)
+    peak_share: float = flag(
+        None, "share of the peak that is reached, at most 1", "S", "the card's, or 0.5", type=share
+    )
+    link: str = flag("nvlink", f"of a device in its node: {_LINK}", "LINK", type=str)
+    between: str = flag("infiniband", "of a node, as --link", "LINK", type=str)
     node: int = flag(8, "number of devices in a node", most=DEVICES)
     choose: bool = option(False, "find the fastest plans that fit the memory of a device")
     memory: float = flag(
@@ -140,8 +167,7 @@ class Scenario(Flags):
         return bool(self.card or self.peak)
 
     def network(self) -> Net:
-        make, sizes = NETS[self.net]
-        return make(**{name: getattr(self, name) for name in sizes})
+        return _network(self.net, *(getattr(self, name) for name in NETS[self.net][1]))
 
     def title(self) -> str:
         """The net with its size, in words; the number of a transformer's parameters in 3 digits."""
@@ -150,28 +176,66 @@ class Scenario(Flags):
         sizes = {name: getattr(blocks, name, getattr(self, name)) for name in names}
         if "parameters" in sizes:
             sizes["parameters"] = int(float(f"{sum(map(net.size, net.layers)):.3g}"))
-        words = [f"{k} {v}" if isinstance(v, str) else f"{k} {v:,}" for k, v in sizes.items()]
+        words = [f"{k} {v}" if isinstance(v, str) else f"{k} {v:,}" for k, v in sizes.items() if v]
         return " ".join([self.net, *words])
 
     def plan(self) -> Plan:
         net, where = self.network(), (self.strategy, self.devices, self.replicas)
-        m, order = self.microbatches, self.schedule
+        m, order = self.degrees().microbatches, self.schedule
         return strategies.split(net, *where, microbatches=m, schedule=order)
 
+    @property
+    def meshed(self) -> bool:
+        """Whether degrees of a mesh are given, not one strategy with replicas."""
+        return self.tensor * self.pipeline * self.shards > 1
+
+    def degrees(self) -> Degrees:
+        """The mesh, or that of the strategy; shards are those of ZeRO-1 unless it says others."""
+        mesh: dict[str, Any] = {name: getattr(self, name) for name in MESH}
+        zero = int(self.strategy[-1]) if "zero" in self.strategy else int(self.shards > 1)
+        if not self.meshed and self.strategy != "data":
+            mesh["shards" if zero else self.strategy] = self.devices // self.replicas
+        data = not self.meshed and self.strategy == "data"
+        replicas, blocks = self.devices if data else self.replicas, self.network().blocks
+        group = mesh["shards"] * replicas * (blocks.sequence if blocks else self.examples)
+        m = self.microbatches or max(1, self.examples // group)
+        return Degrees(**mesh, replicas=replicas, zero=zero, microbatches=m, schedule=self.schedule)
+
     def refusal(self) -> str:
-        net = self.network()
-        return strategies.refusal(net, self.strategy, self.devices, self.replicas)
+        """Why there is no such plan; empty if there is one."""
+        net, how = self.network(), self.degrees()
+        if not self.meshed:
+            return strategies.refusal(net, self.strategy, self.devices, self.replicas)
+        if how.chunks > 1 and how.microbatches % how.pipeline:
+            return f"--chunks need a multiple of {how.pipeline} --microbatches"
+        tensor = strategies.refusal(net, "tensor", how.tensor)
+        return tensor or strategies.refusal(net, "pipeline", how.pipeline * how.chunks)
 
     def usage(self) -> Usage:
         return self.plan().usage(self.examples, *self.sizes())
+
+    def kept(self) -> list[int]:
+        """The most bytes at one time of each device; of a mesh, of each stage's.
+
+        Layers that differ, of other nets than a transformer, may need all kinds' peaks at once.
+        """
+        net, how = self.network(), self.degrees()
+        if net.blocks is None:
+            return self.usage().kept()
+        found = [round(kept) for _, kept, _ in stages(net, how, self.examples, self.sizes())]
+        return found if self.meshed else found * (self.devices // len(found))
 
     def sizes(self) -> tuple[int, int]:
         """The bytes of an element, and of the optimizer state of a weight."""
         item, state, master = PRECISIONS[self.precision]
         return item, master + OPTIMIZERS[self.optimizer] * state
 
+    def cluster(self) -> Cluster:
+        card = CARDS.get(str(self.card), {"share": 0.5})
+        peak = self.peak or card[self.precision]
+        speed = (self.peak_share or card["share"]) * peak
+        return Cluster(speed, peak, link(self.link), link(self.between), self.node)
+
     def seconds(self) -> Seconds:
-        plan, peak = self.plan(), self.peak or CARDS[str(self.card)][self.precision]
-        links = link(self.link), link(self.between)
-        cluster = Cluster(self.peak_share * peak, peak, *links, self.node)
-        return predict(plan, degrees(plan), self.examples, cluster, self.sizes()[0])
+        how, item = self.degrees(), self.sizes()[0]
+        return predict(self.network(), how, self.examples, self.cluster(), item)

@@ -8,36 +8,42 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from common.parallel.nets import Net
-from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 
 CARDS: Final = {
-    "a100": {"mixed": 312e12, "float32": 156e12, "float64": 19.5e12, "memory": 80e9},
-    "h100": {"mixed": 989e12, "float32": 495e12, "float64": 67e12, "memory": 80e9},
-    "rtx4090": {"mixed": 165e12, "float32": 82.6e12, "float64": 1.3e12, "memory": 24e9},
+    "a100": {"mixed": 312e12, "float32": 156e12, "float64": 19.5e12, "memory": 80e9, "share": 0.62},
+    "h100": {"mixed": 989e12, "float32": 495e12, "float64": 67e12, "memory": 80e9, "share": 0.43},
+    "rtx4090": {"mixed": 165e12, "float32": 83e12, "float64": 1.3e12, "memory": 24e9, "share": 0.5},
 }
-"""Dense peak operations a second (float32: TF32) and bytes of memory, from data sheets."""
+"""Dense peak operations a second (float32: TF32) and bytes of memory, from data sheets.
+
+The `share` of the peak is fitted to MPT's published runs on 8 cards without recomputation
+(docs/splitting.md); RTX 4090's is an assumption.
+"""
 
 LINKS: Final = {
-    "nvlink": Link(3.4e-6, 1 / 235e9, 0),
+    "nvlink": Link(3.4e-6, 1 / 240e9, 0),
     "nvlink4": Link(3.4e-6, 1 / 370e9, 0),
-    "pcie": Link(5.7e-6, 1 / 25e9, 0),
-    "infiniband": Link(9.6e-6, 1 / 25e9, 0),
-    "ethernet": Link(30e-6, 1 / 1.56e9, 0),
+    "pcie": Link(5.7e-6, 1 / 24e9, 0),
+    "host": Link(24e-6, 1 / 12e9, 0),
+    "infiniband": Link(9.6e-6, 1 / 200e9, 0),
+    "ethernet": Link(30e-6, 1 / 12.5e9, 0),
 }
-"""Seconds of a message, and of a byte each way, for each device.
+"""Seconds of a message, and of a byte each way: of a device, the last two of a whole node.
 
-Latencies and A100's `nvlink` are NCCL's (`src/graph/tuning.cc`, ring, protocol Simple); H100's
-`nvlink4` and PCIe 4.0 reach about as much. InfiniBand has a port of 200 Gbit/s for each
-device; of Ethernet, 8 devices share 100 Gbit/s, and TCP's latency is an assumption.
+NCCL's latencies (`src/graph/tuning.cc`, ring, protocol Simple) and bytes (`src/graph/topo.h`):
+A100's `nvlink` has 12 links of 20e9, H100's `nvlink4` 18 of 20.6e9, PCIe 4.0 24e9. Without
+peer-to-peer, as RTX 4090, cards send through their `host`: half of it is an assumption. A node
+has 8 ports of InfiniBand of 200 Gbit/s, or 100 Gbit/s; TCP's latency is an assumption.
 """
 
 
 class Degrees(NamedTuple):
-    """How devices share a step: `tensor` is innermost, then `pipeline`, `shards`, `replicas`.
+    """How devices share a step: innermost is `tensor`, then `pipeline`, `shards`, `replicas`.
 
-    Shards are those of ZeRO's stage `zero`. In an interleaved pipeline (Narayanan et al., 2021,
-    section 2.2), a device has `chunks`.
+    If `spread`, stages are outermost: they are on different nodes, and gradients are summed in
+    a node. Shards are those of ZeRO's stage `zero`. In an interleaved pipeline (Narayanan et
+    al., 2021, section 2.2), a device has `chunks`.
     """
 
     tensor: int = 1
@@ -48,17 +54,23 @@ class Degrees(NamedTuple):
     microbatches: int = 1
     schedule: str = "1f1b"
     chunks: int = 1
+    spread: bool = False
 
+    def devices(self) -> int:
+        return self.tensor * self.pipeline * self.shards * self.replicas
 
-def degrees(plan: Plan) -> Degrees:
-    zero = int(plan.strategy[-1]) if plan.sharded else 0
-    names = "tensor", "pipeline", f"zero{zero}"
-    t, p, shards = (plan.devices if plan.strategy == name else 1 for name in names)
-    return Degrees(t, p, shards, plan.replicas, zero, plan.microbatches, plan.schedule)
+    def strides(self) -> tuple[int, int]:
+        """From a device to the next stage's, and to the next shard's."""
+        if self.spread:
+            return self.devices() // self.pipeline, self.tensor
+        return self.tensor, self.tensor * self.pipeline
 
 
 class Cluster(NamedTuple):
-    """Devices in nodes: the operations a second that each reaches, and at most; the links."""
+    """Devices in nodes: the operations a second that each reaches, and at most; the links.
+
+    `inside` is a device's link, `between` a node's.
+    """
 
     speed: float
     peak: float
@@ -69,14 +81,21 @@ class Cluster(NamedTuple):
     def ring(self, devices: int, stride: int, size: float, times: float) -> float:
         """The seconds of all-reduces of `size` bytes together between every `stride`-th device.
 
-        Rings that leave a node share its links. A reduce-scatter or an all-gather takes half.
+        Rings that leave a node share its link. A reduce-scatter or an all-gather takes half.
         """
         members = max(1, min(devices, self.node // stride))
         nodes = ceil(devices / members)
         latency = (devices - nodes) * self.inside.latency + (nodes - 1) * self.between.latency
-        shared = self.between.per_byte / members if nodes > 1 else 0.0
+        shared = self.between.per_byte * (self.node // members) if nodes > 1 else 0.0
         per_byte = max(self.inside.per_byte, shared) * (devices - 1) / devices
         return 2 * (times * latency + size * per_byte)
+
+    def hop(self, devices: int, stride: int) -> Link:
+        """A device's link to the device at this distance, of so many in a line."""
+        if devices * stride <= self.node:
+            return self.inside
+        sharing = min(self.node, stride)
+        return self.between._replace(per_byte=sharing * self.between.per_byte)
 
 
 @dataclass(frozen=True)
@@ -95,11 +114,13 @@ class Seconds:
 def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: int = 2) -> Seconds:
     """Predicts a step on `examples`, of elements of `itemsize` bytes.
 
-    Tensor parallelism's all-reduces overlap with nothing, and replicated layers take as long as
-    without it. Messages of a pipeline overlap with passes, unless it fills or drains. Of these,
-    tensor-parallel devices send a slice each (section 4.1).
+    Tensor parallelism's all-reduces overlap with nothing; sequence parallelism makes each a
+    reduce-scatter and an all-gather, as many bytes. Replicated layers take as long as without it.
+    Messages of a pipeline overlap with passes, unless it fills or drains. Of these,
+    tensor-parallel devices send a slice each (Narayanan et al., 2021, section 4.1).
     """
     group = ceil(examples / how.shards / how.replicas)
+    how = how._replace(microbatches=min(how.microbatches, group))
     stages = net.cut(how.pipeline) if how.pipeline > 1 else [net.layers]
     work = [sum(map(net.work, stage)) for stage in stages]
     share = max(work) / sum(work)
@@ -113,7 +134,7 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
 
     waits = (how.pipeline - 1) * (how.microbatches if how.schedule == "naive" else 1)
     bubble = waits * (compute + tensor) / how.microbatches / how.chunks
-    link = cluster.between if how.tensor * how.pipeline > cluster.node else cluster.inside
+    link = cluster.hop(how.pipeline, how.strides()[0])
     cut = group * itemsize * max(net.inputs[unit[0]] for unit in (net.units[-1], *net.units[1:]))
     message = link.latency + cut / how.microbatches / how.tensor * link.per_byte
     sent = 2 * how.microbatches * how.chunks * message if how.pipeline > 1 else 0.0
@@ -124,8 +145,7 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     parts = {"compute": compute, "bubble": bubble, "tensor": tensor}
     parts |= {"pipeline": pipeline, "data": data}
     step = sum(parts.values())
-    devices = how.tensor * how.pipeline * how.shards * how.replicas
-    used = examples * model / (devices * cluster.peak * step)
+    used = examples * model / (how.devices() * cluster.peak * step)
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     return Seconds(step, parts, max(0.0, sent - pipeline) + moved, used)
 
@@ -135,21 +155,20 @@ def _data(
 ) -> tuple[float, float]:
     """The seconds of messages of data parallelism: exposed, and hidden.
 
-    Gradients overlap with the backward pass of the last microbatch, ZeRO-2's with those of
-    all, ZeRO-3's and its gathered weights with all passes. Exposed are the last unit's
-    gradients, the first one's weights, and those gathered after ZeRO-1's and ZeRO-2's update.
+    Sums over replicas, and ZeRO-1's over shards, overlap with the backward pass of the last
+    microbatch, where gradients are complete; ZeRO-2's with those of all, ZeRO-3's and its
+    gathered weights with all passes. Exposed are the last unit's gradients, the first one's
+    weights, and those gathered after ZeRO-1's and ZeRO-2's update.
     """
-    inner, many = how.tensor * how.pipeline, how.microbatches
-    size = sum(map(net.size, net.layers)) * itemsize / inner
+    many, stride = how.microbatches, how.strides()[1]
+    size = sum(map(net.size, net.layers)) * itemsize / how.tensor / how.pipeline
     units = len(net.units) / how.pipeline
-    half = cluster.ring(how.shards, inner, size, units) / 2
-    last = cluster.ring(how.replicas, inner * how.shards, size / how.shards, units)
-    halves, first, window = (
-        (0, 0.0, backward / many),
-        (1, half, backward / many),
-        (many, half, backward),
-        (3 * many, half / units, compute),
-    )[how.zero]
-    messages = halves * half + last
-    exposed = max((half + last) / units, messages - window)
-    return first + exposed, messages - exposed
+    half = cluster.ring(how.shards, stride, size, units) / 2
+    whole = cluster.ring(how.replicas, stride * how.shards, size / how.shards, units)
+    first = (0.0, half, half, half / units)[how.zero]
+    last = (0, 1, 1, 2)[how.zero] * half + whole
+    others = (0, 0, many - 1, 3 * many - 2)[how.zero] * half
+    window = backward / many
+    during = (0.0, 0.0, backward, compute)[how.zero] - window
+    exposed = max((half + whole) / units, last - window) + max(0.0, others - max(0.0, during))
+    return first + exposed, last + others - exposed

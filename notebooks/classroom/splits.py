@@ -102,7 +102,7 @@ def compare(base: Scenario, variants: Mapping[str, Mapping[str, Any]]) -> str:
     for name, changes in variants.items():
         scenario = replace(base, **changes)
         usage, time = scenario.usage(), scenario.seconds()
-        kept, sent = max(usage.kept()) / 1e9, sum(usage.all_sent()) / 1e9
+        kept, sent = max(scenario.kept()) / 1e9, sum(usage.all_sent()) / 1e9
         parts = ", ".join(f"{part} {x:.2f}" for part, x in time.parts.items() if x >= 0.005)
         numbers = f"{kept:>9.1f}{sent:>9.1f}{time.step:>9.2f}"
         lines.append(f"{name:<18}{numbers}  {parts}; hidden {time.hidden:.2f}")

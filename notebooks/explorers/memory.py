@@ -1,13 +1,13 @@
 """What each device keeps and sends in a step, for a card of some size, and by every strategy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing import plans
 from common.parallel.ledger import KEPT, MOVED, Usage
-from common.parallel.nets import RECOMPUTE
+from common.parallel.nets import ATTENTION, RECOMPUTE
 from common.scaling.cluster import with_prefix
 from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
 from common.scaling.steps import CARDS, LINKS, Seconds
@@ -26,13 +26,14 @@ FORM: Final[Form] = [
         number("millions", 100, (1, 10**6), "millions of weights"),
         number("layers", 24, (1, 100)),
         number("sequence", 2048, (1, 10**6)),
+        select("attention", ATTENTION, "flash"),
         select("recompute", RECOMPUTE, "none"),
     ],
     [
         select("strategy", STRATEGIES.keys(), "data"),
         number("devices", 4, (1, 64)),
         number("replicas", 1, (1, 64)),
-        number("microbatches", 1, (1, 64)),
+        number("microbatches", 0, (0, 64)),
         select("schedule", SCHEDULES.keys(), "1f1b"),
     ],
     [
@@ -44,7 +45,7 @@ FORM: Final[Form] = [
     ],
     [
         select("gpu", CARDS.keys(), "a100", "speed of"),
-        number("percent", 50, (1, 100), "% of its peak"),
+        number("percent", 0, (0, 100), "% of its peak (0: usual)"),
         select("link", LINKS.keys(), "nvlink"),
         select("between", LINKS.keys(), "infiniband", "between nodes"),
         number("node", 8, (1, 64), "devices in a node"),
@@ -53,18 +54,19 @@ FORM: Final[Form] = [
 
 FIELDS: Final = {
     **{"depth": "lenet", "width": "resnet18"},
-    **dict.fromkeys(("millions", "layers", "sequence", "recompute"), "transformer"),
+    **dict.fromkeys(("millions", "layers", "sequence", "attention", "recompute"), "transformer"),
 }
 """Controls that only some net has."""
 
 
 def scenario(chosen: Mapping[str, Any], strategy: str) -> Scenario:
+    share = {"peak_share": chosen["percent"] / 100} if chosen["percent"] else {}
     others = {"strategy", "millions", "gpu", "percent", "card", "gigabytes"}
     return Scenario(
         strategy=strategy,
         parameters=10**6 * chosen["millions"],
         card=chosen["gpu"],
-        peak_share=chosen["percent"] / 100,
+        **share,
         **{name: value for name, value in chosen.items() if name not in others},
     )
 
@@ -80,25 +82,25 @@ def figure(choice: Choice) -> str:
         if why := wanted.refusal():
             refused[strategy] = why
         else:
-            known[strategy] = wanted.plan(), wanted.usage(), wanted.seconds()
+            known[strategy] = wanted.plan(), wanted.usage(), wanted.seconds(), wanted.kept()
     strategy = chosen["strategy"]
     words, drawn, exact = f"There is no such plan: {refused.get(strategy)}.", "", ""
     if strategy in known:
-        plan, usage, seconds = known[strategy]
-        words = f"{fits(usage, gigabytes)} {timed(seconds, chosen['examples'])}"
+        plan, usage, seconds, kept = known[strategy]
+        words = f"{fits(usage, kept, gigabytes)} {timed(seconds, chosen['examples'])}"
         drawn = plans.step(plan, usage)
         exact = f"<summary>Every number, to the byte</summary>{everything(usage)}"
     headings = ["strategy", "most kept", "sent by all", "messages", "a step", "fits"]
     rows = [
         [
             name,
-            size(max(usage.kept())),
+            size(max(kept)),
             size(sum(usage.all_sent())),
             f"{sum(usage.messages):,}",
             time(seconds.step),
-            "no" if max(usage.kept()) > 1e9 * gigabytes else "yes",
+            "no" if max(kept) > 1e9 * gigabytes else "yes",
         ]
-        for name, (_, usage, seconds) in known.items()
+        for name, (_, usage, seconds, kept) in known.items()
     ]
     others = "".join(f"<p>No {name}: {why}.</p>" for name, why in refused.items())
     compared = table(headings, rows, strategy) + others
@@ -106,17 +108,13 @@ def figure(choice: Choice) -> str:
     return answer(blocks, chosen, hidden)
 
 
-def fullest(usage: Usage) -> int:
-    return usage.kept().index(max(usage.kept()))
-
-
 def time(seconds: float) -> str:
     return with_prefix(seconds, "s").replace(" ", "\u00a0")
 
 
-def fits(usage: Usage, gigabytes: float) -> str:
+def fits(usage: Usage, kept: Sequence[int], gigabytes: float) -> str:
     """Whether devices fit a card, and what takes most on the fullest one."""
-    kept, device, card = usage.kept(), fullest(usage), f"a card of {gigabytes:g}\u00a0GB"
+    device, card = kept.index(max(kept)), f"a card of {gigabytes:g}\u00a0GB"
     large = sum(each > 1e9 * gigabytes for each in kept)
     kind = max(KEPT, key=lambda kind: usage.peak[kind][device])
     most, name = usage.peak[kind][device], kind.replace("momentum", "optimizer")

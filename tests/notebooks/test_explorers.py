@@ -65,7 +65,7 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
         "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
         "What takes most: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
         "A step takes 88.5\u00a0µs: data 77.6\u00a0µs, compute 10.9\u00a0µs; messages of "
-        "7.25\u00a0µs overlap. 2,891,947 examples a second use 6.1\u00a0% of the peak."
+        "7.25\u00a0µs overlap. 2,894,191 examples a second use 6.1\u00a0% of the peak."
     )
     large = {"net": "transformer", "millions": 7000, "layers": 32, "devices": 8, "card": 80}
     assert (

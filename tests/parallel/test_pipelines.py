@@ -69,6 +69,6 @@ def test_stages_that_would_wait_for_ever_are_refused() -> None:
 
 
 def test_stages_have_as_equal_work_as_can_be() -> None:
-    assert balanced([5, 1, 1, 5], 3) == [1, 2, 1]
-    assert balanced([1, 2, 3], 1) == [3]
-    assert balanced([1] * 64, 32) == [2] * 32  # there are 1e18 ways to cut
+    assert balanced((5, 1, 1, 5), 3) == [1, 2, 1]
+    assert balanced((1, 2, 3), 1) == [3]
+    assert balanced((1,) * 64, 32) == [2] * 32  # there are 1e18 ways to cut

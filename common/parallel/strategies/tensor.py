@@ -28,7 +28,8 @@ class Tensor(Plan):
     @cached_property
     def weights(self) -> Layouts:
         """Of a pair, output channels of the first are cut, input channels of the second."""
-        axes: dict[str, int] = {}
+        words = {"embed.weight": 0, "head.weight": 1}  # of a transformer
+        axes = {name: axis for name, axis in words.items() if name in self.shapes}
         for column, row in self.pairs:
             axes |= dict.fromkeys(self.tensors[column], 0)
             for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
