@@ -67,7 +67,7 @@ def test_a_strategy_is_a_mesh(strategy: str, mesh: dict[str, int], recompute: st
         name = strategy if "zero" in strategy else "data"
         meshed = replace(SMALL, strategy=name, **mesh, recompute=recompute)  # type: ignore[arg-type]
         assert meshed.seconds() == named.seconds()
-        assert meshed.kept() == named.kept()
+        assert max(meshed.kept()) == max(named.kept())
 
 
 @pytest.mark.parametrize("memory", [3e8, 4e8, 1e9])

@@ -132,22 +132,6 @@ def test_bytes_are_near_those_of_zero(strategy: str, published: float, ratio: fl
     assert 0.85 < ratio < 1.15
 
 
-@pytest.mark.parametrize(
-    ("layers", "heads", "h", "recompute", "published", "ratio"),
-    [(40, 40, 5120, "none", 2162, 1.08), (80, 64, 8192, "full", 353, 1.03)],
-)
-def test_tokens_a_second_are_near_those_of_torchtitan(
-    layers: int, heads: int, h: int, recompute: str, published: float, ratio: float
-) -> None:
-    # Llama 2 with 13 and 70 billion parameters, by FSDP on 64 A100 with two sequences each
-    # (`docs/performance.md`), at 65 % of the peak. Of 70 billion, our blocks have 64.
-    how: Any = {"sequence": 4096, "recompute": recompute, "vocabulary": 32_000}
-    cluster, tokens = Cluster(0.65 * A100, A100, *SELENE), 2 * 4096
-    net = transformer(0, layers, h, heads, **how)
-    found = predict(net, Degrees(shards=64, zero=3), 64 * tokens, cluster)
-    assert tokens / found.step / published == pytest.approx(ratio, abs=0.01)
-
-
 def test_days_are_those_of_the_scaling_book() -> None:
     # 44 days for 70 billion parameters and 15 trillion tokens on 8,960 TPU v5p at 40 % of the peak,
     # at 6 operations a parameter and token: attention is left out.
