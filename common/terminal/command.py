@@ -1,6 +1,7 @@
 """What every command does alike: it parses its flags, and ends with one line and a status."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ class Parser(argparse.ArgumentParser):
         """The description keeps its lines, and no flag can be shortened."""
         super().__init__(program, description=description, allow_abbrev=False, **more)
         self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # of a value as -7e9, too
 
     def error(self, message: str) -> NoReturn:
         line = f"{self.prog}: error: {message} (--help explains the flags)"

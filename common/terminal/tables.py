@@ -1,10 +1,10 @@
 """Tables, on a terminal and in Markdown: what names a row stands left, figures right."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Cell = tuple[str, bool | None]
 """A text, and whether it has passed; None: there was nothing to pass."""
@@ -19,8 +19,11 @@ def table(
     title: str | None = None,
     caption: str | None = None,
     left: Collection[int] = (0,),
-) -> Table:
+) -> "Table":
     """A table; the columns in `left`, counted from 0, hold words."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title, caption=caption, title_justify="left")
     for number, heading in enumerate(headings):
         if number in left:

@@ -70,4 +70,4 @@ share = _number(float, lambda x: 1e-3 <= x <= 1, "a number of at least 0.001 and
 above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")
 
 # What is computed of such numbers is finite.
-quantity = _number(float, lambda x: 1e-30 <= x <= 1e30, "a number between 1e-30 and 1e30")
+quantity = _number(float, lambda x: 1e-30 <= x <= 1e30, "a number between 1e-30 and 1e30, as 7e9")
