@@ -87,19 +87,32 @@ class Net:
         paired = {name for pair in self.pairs for name in pair}
         return [name for name in self.layers if name not in paired]
 
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {
+            layer: sum(math.prod(self.shapes[name]) for name in names)
+            for layer, names in self.tensors.items()
+        }
+
     def size(self, layer: str) -> int:
         """The number of elements of a layer's parameters."""
-        return sum(math.prod(self.shapes[name]) for name in self.tensors[layer])
+        return self._sizes[layer]
 
     def output(self, layer: str) -> int:
         """The elements of a layer's output for each example, before pooling."""
         return self.positions[layer] * self.shapes[f"{layer}.bias"][0]
 
+    @cached_property
+    def _work(self) -> dict[str, int]:
+        matrices = {name: math.prod(shape) for name, shape in self.shapes.items() if shape[1:]}
+        return {
+            layer: self.positions[layer] * sum(matrices.get(name, 0) for name in names)
+            for layer, names in self.tensors.items()
+        }
+
     def work(self, layer: str) -> int:
         """The multiplications of a layer's forward pass for each example."""
-        shapes = [self.shapes[name] for name in self.tensors[layer]]
-        weights = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
-        return self.positions[layer] * weights
+        return self._work[layer]
 
     @cached_property
     def works(self) -> tuple[int, ...]:
