@@ -119,7 +119,7 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
     plan = split(transformer(100_000_000, 32), "pipeline", 4, microbatches=8)
-    return plans.step(plan, plan.usage(8192, 4))
+    return plans.step(plan, plan.usage(8192, 2, 12))
 
 
 def three_splits() -> str:
