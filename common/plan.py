@@ -30,8 +30,6 @@ from common.terminal.values import DEVICES as SINGLE, path
 
 KINDS: Final = ("weights", "gradients", "optimizer", "activations")
 
-DEGREES: Final = {"tensor", "pipeline", "shards"}
-
 
 def of_one(scenario: Scenario) -> Iterator[str]:
     plan, usage = scenario.plan(), scenario.usage()
@@ -128,15 +126,14 @@ def idle(given: Mapping[str, Any]) -> str:
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
     nets |= dict.fromkeys((*MESH, "choose"), "transformer")
-    meshed = bool(given.keys() & DEGREES)
+    meshed = next(iter(given.keys() & {*MESH[:3]}), "")
     strategies = {
         "schedule": strategy in (None, "pipeline") or "pipeline" in given,
-        "replicas": strategy != "data" or meshed,
-        "strategy": not (meshed and strategy in ("pipeline", "tensor")),
+        "replicas": strategy != "data" or bool(meshed),
     }
     hardware = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), ("card", "peak"))
-    decided = {"parameters": "hidden", **dict.fromkeys(SEARCHED, "choose")}
-    decided |= {"devices": next(iter(given.keys() & DEGREES), "")}
+    decided = {"parameters": "hidden", "devices": meshed, **dict.fromkeys(SEARCHED, "choose")}
+    decided |= {"strategy": meshed} if meshed and strategy in ("pipeline", "tensor") else {}
     needs = {**hardware, "memory": ("choose",), "chunks": ("pipeline",), "spread": ("pipeline",)}
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
@@ -156,7 +153,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError or OSError."""
     parser = Parser("python -m common.plan", __doc__)
     parser.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
-    about = "A default is in brackets. From --peak-share to --choose, --card or --peak is needed."
+    about = "A default is in brackets; a transformer's are --precision mixed, --optimizer adam. "
+    about += "From --peak-share to --choose, --card or --peak is needed."
     Scenario.add_flags(parser.add_argument_group("the plan", about), "")
     flags = vars(parser.parse_args(argv))
     out = flags.pop("out")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, groupby, pairwise
 from typing import Any, Final
 
@@ -89,10 +89,8 @@ class Net:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        return {
-            layer: sum(math.prod(self.shapes[name]) for name in names)
-            for layer, names in self.tensors.items()
-        }
+        sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
+        return {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
 
     def size(self, layer: str) -> int:
         """The number of elements of a layer's parameters."""
@@ -173,6 +171,7 @@ def lenet(depth: int) -> Net:
     return chain(shapes, positions, dict.fromkeys(layers, 128) | inputs)
 
 
+@lru_cache(maxsize=8)  # many plans have the same net
 def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, **how: Any) -> Net:
     """Blocks of a transformer; `how`: further fields of `Blocks`.
 

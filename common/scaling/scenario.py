@@ -2,8 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from common.base.errors import RequestError
@@ -11,20 +10,16 @@ from common.chapters.spec import Flags, meanings, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.parallel import strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import ATTENTION, RECOMPUTE, Net, lenet, resnet18, transformer
+from common.parallel.nets import ATTENTION, RECOMPUTE, Blocks, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 from common.scaling.memory import stages
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
 from common.terminal.values import DEPTH, MICROBATCHES, WIDTH, count, quantity, share
 
-TRANSFORMER: Final = (
-    *("parameters", "layers", "hidden", "heads", "kv_heads", "gated", "vocabulary"),
-    *("sequence", "attention", "recompute"),
-)
+TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(Blocks)[1:]))
 
 MESH: Final = ("tensor", "pipeline", "shards", "chunks", "spread")
-"""The flags of a mesh, which only a transformer has."""
 
 NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
     "lenet": (lenet, ("depth",)),
@@ -70,12 +65,6 @@ def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: 
     return option(default, f"{text} ({shown or default})", **about)
 
 
-@lru_cache(maxsize=8)  # of all plans that differ only by their mesh
-def _network(net: str, *sizes: Any) -> Net:
-    make, names = NETS[net]
-    return make(**dict(zip(names, sizes, strict=True)))
-
-
 @dataclass(frozen=True)
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
@@ -96,27 +85,17 @@ class Scenario(Flags):
     chunks: int = flag(1, "mesh: chunks of each stage, interleaved", "C", most=DEVICES)
     spread: bool = option(False, "mesh: stages on different nodes, sums of gradients in a node")
     examples: int = flag(
-        256,
-        "examples of a minibatch, on all devices together; of a transformer, tokens",
-        most=2**30,
-        shown="256; transformer: a sequence for each device",
+        256, "of a minibatch, on all devices; transformer: tokens, a sequence a device", most=2**30
     )
     net: str = flag("lenet", "the net that is trained", known=NETS)
     depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH)
     width: int = flag(64, "resnet18: output channels of the first stage", "W", most=WIDTH)
     parameters: int = flag(
-        100_000_000,
-        "transformer: about this number of parameters, as 7e9; H decides it if given",
-        "P",
-        type=large,
-        most=PARAMETERS,
+        10**8, "transformer: about so many, as 7e9; H decides", "P", type=large, most=PARAMETERS
     )
     layers: int = flag(24, "transformer: number of blocks", "L", most=200)
     hidden: int = flag(
-        0,
-        "transformer: hidden size, divisible by A; 0: as P and L need, divisible by a given A",
-        "H",
-        most=2**16,
+        0, "transformer: width, a multiple of A; 0: as P and L need", "H", most=2**16
     )
     heads: int = flag(0, "transformer: attention heads; 0: 8 for each 1024 of H", "A", most=2**10)
     kv_heads: int = flag(0, "transformer: heads of keys and values; 0: A", "K", most=2**10)
@@ -126,8 +105,7 @@ class Scenario(Flags):
     attention: str = flag("flash", "transformer: flash keeps no scores", known=ATTENTION)
     recompute: str = flag(
         "none",
-        "transformer: what the backward pass recomputes to save memory: nothing, attention's "
-        "scores (selective), or whole blocks (full)",
+        "transformer: in the backward pass; selective: scores, full: blocks",
         known=RECOMPUTE,
     )
     precision: str = flag(
@@ -140,11 +118,7 @@ class Scenario(Flags):
         None, "GPU of each device; predicts seconds", known=CARDS, shown="no seconds"
     )
     peak: float = flag(
-        None,
-        "operations a second of a device at most, as 312e12",
-        "FLOPS",
-        "the card's",
-        type=quantity,
+        None, "operations a second at most, as 312e12", "FLOPS", "the card's", type=quantity
     )
     peak_share: float = flag(
         None, "share of the peak that is reached, at most 1", "S", "the card's, or 0.5", type=share
@@ -154,11 +128,7 @@ class Scenario(Flags):
     node: int = flag(8, "number of devices in a node", most=DEVICES)
     choose: bool = option(False, "find the fastest plans that fit the memory of a device")
     memory: float = flag(
-        None,
-        "bytes that a device has for --choose, as 80e9",
-        "BYTES",
-        "the card's",
-        type=quantity,
+        None, "bytes of a device for --choose, as 80e9", "BYTES", "the card's", type=quantity
     )
 
     @property
@@ -167,7 +137,8 @@ class Scenario(Flags):
         return bool(self.card or self.peak)
 
     def network(self) -> Net:
-        return _network(self.net, *(getattr(self, name) for name in NETS[self.net][1]))
+        make, sizes = NETS[self.net]
+        return make(**{name: getattr(self, name) for name in sizes})
 
     def title(self) -> str:
         """The net with its size, in words; the number of a transformer's parameters in 3 digits."""

@@ -13,7 +13,7 @@ class Case(NamedTuple):
     """A transformer of `size` weights in `layers` of width `h`, and `nodes` of `n` devices.
 
     A device has `memory`, computes `speed` operations a second, sends `link` bytes a second in its
-    node, and trains `count` sequences of `s` tokens; a node sends `port` bytes a second.
+    node, and trains `sequences` of `s` tokens; a node sends `port` bytes a second.
     """
 
     size: float
@@ -21,7 +21,7 @@ class Case(NamedTuple):
     h: int
     nodes: int
     n: int
-    count: int
+    sequences: int
     s: int
     speed: float
     memory: float
@@ -42,7 +42,7 @@ class Rated(NamedTuple):
 
 def zero3(case: Case, m: int) -> Iterator[Rated]:
     """ZeRO-3 on all devices, in m microbatches."""
-    k, tokens = case.nodes * case.n, case.s * case.count / m
+    k, tokens = case.nodes * case.n, case.s * case.sequences / m
     slowest = case.link if case.nodes == 1 else min(case.link, case.port)
     limit = (k - 1) / k * case.speed / slowest
     for recompute, kept in activations(case, tokens):
@@ -53,10 +53,10 @@ def zero3(case: Case, m: int) -> Iterator[Rated]:
 
 
 def stages(case: Case, t: int, p: int, c: int) -> Iterator[Rated]:
-    """p stages of t devices and c chunks: one in each of several nodes, or a line of all devices."""
+    """Stages, p of t devices and c chunks: one in each of several nodes, or a line of all."""
     sharing = case.n if p == case.nodes else t
     link = case.link if case.nodes == 1 else min(case.link, case.port / sharing)
-    m = case.count * t * p
+    m = case.sequences * t * p
     r = case.nodes * case.n // (t * p)
     most = 18 * case.layers * case.h * link / (p * case.speed)
     tensor = 2 * (t - 1) * case.speed / (9 * case.h * case.link)
@@ -76,7 +76,10 @@ def activations(case: Case, tokens: float) -> list[tuple[str, float]]:
 def best(case: Case) -> Rated:
     """The plan with the shortest wait. Raises ValueError if none fits."""
     rated = [
-        plan for m in range(1, case.count + 1) if case.count % m == 0 for plan in zero3(case, m)
+        plan
+        for m in range(1, case.sequences + 1)
+        if case.sequences % m == 0
+        for plan in zero3(case, m)
     ]
     for t in (1, 2, 4, 8):
         if case.n % t == 0:

@@ -18,9 +18,12 @@ from common.chapters.strategies import STRATEGIES
 from common.parallel.ledger import MOVED
 from common.parallel.pipelines import IN_FLIGHT, order
 from common.parallel.schedules import SCHEDULES
+from common.plan import main
+from common.scaling.cluster import with_prefix
 from common.scaling.scenario import Scenario
 from notebooks.drawing.frames import words
 from notebooks.explorers.figures import FIGURES, answer, explorer
+from notebooks.explorers.forms import size
 from notebooks.explorers.moments import STATE, moments
 from notebooks.explorers.runs import kept
 from notebooks.web import runtime
@@ -64,16 +67,16 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
     assert shown.text() == (
         "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
         "What takes most: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
-        "A step takes 88.5\u00a0µs: data 77.6\u00a0µs, compute 10.9\u00a0µs; messages of "
-        "7.25\u00a0µs overlap. 2,894,191 examples a second use 6.1\u00a0% of the peak."
+        "A step takes 87.8\u00a0µs: data 79.0\u00a0µs, compute 8.77\u00a0µs; messages of "
+        "5.85\u00a0µs overlap. 2,917,340 examples a second use 6.2\u00a0% of the peak."
     )
     large = {"net": "transformer", "millions": 7000, "layers": 32, "devices": 8, "card": 80}
     assert (
         Shown("memory", **large, optimizer="adam")
         .text()
         .startswith(
-            "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 113\u00a0GB. "
-            "What takes most: optimizer, 56.0\u00a0GB of 113\u00a0GB there."
+            "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 112\u00a0GB. "
+            "What takes most: optimizer, 56.0\u00a0GB of 112\u00a0GB there."
         )
     )
     usage = Scenario(strategy="zero2", devices=3).usage()
@@ -85,6 +88,19 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
     refused = Shown("memory", strategy="pipeline", devices=7)
     assert refused.text() == f"There is no such plan: {_refusal(7)}."
     assert refused.block("stage").get("hidden") == ""
+
+
+def test_the_explorer_and_the_command_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--parameters=7e9", "--layers=32", "--devices=8", "--card=h100", "--link=nvlink4"]
+    main(["--net=transformer", *flags])
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
+    said = {name.strip("| "): figures for name, *figures in lines}
+    choice = {"net": "transformer", "millions": 7000, "layers": 32, "devices": 8, "gpu": "h100"}
+    choice |= {"precision": "mixed", "optimizer": "adam", "examples": 16_384, "link": "nvlink4"}
+    for name, most, _, messages, step, _ in Shown("memory", **choice).rows("scrolled"):
+        fullest, *_, sent, seconds = said[name]
+        assert (most, messages) == (size(int(fullest.replace(",", ""))), sent)
+        assert step == with_prefix(float(seconds.strip("| ")), "s").replace(" ", "\u00a0")
 
 
 def _refusal(devices: int) -> str:

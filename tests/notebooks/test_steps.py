@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from common.scaling.scenario import Scenario
 from notebooks.drawing.steps import EXAMPLE, moments, spans
 
 STRATEGIES = ("data", "zero1", "zero2", "zero3", "tensor", "pipeline")

@@ -80,6 +80,21 @@ def test_a_step_is_told_by_device_and_drawn(
     assert len(ElementTree.parse(path).findall(".//*[@class='pic-box']")) == 2 * 4 * 8
 
 
+def test_a_mesh_is_shown_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--net=transformer", "--tensor=2", "--pipeline=4", "--chunks=2", "--shards=8"]
+    main([*flags, "--vocabulary=1000", "--card=a100", "--spread"])
+    said = capsys.readouterr().out
+    assert "tensor 2, pipeline 4, shards 8, replicas 1, zero 1, microbatches 8" in said
+    assert [row[0] for row in rows(said)] == ["0", "1", "2", "3"]
+    assert "a step takes " in said
+    with pytest.raises(RequestError, match="--chunks need a multiple of 4 --microbatches"):
+        main([*flags, "--microbatches=6"])
+    for wrong in ("7B", "-7e9", "80GB"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["--net=transformer", "--parameters", wrong])
+        assert "as 7e9" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -93,6 +108,9 @@ def test_a_step_is_told_by_device_and_drawn(
         (["--net=transformer", "--heads=7", "--hidden=100", *ONE], "7 heads, 7 of"),
         (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
         (["--heads=4", "--out"], "it is for transformer"),
+        (["--net=transformer", "--shards=2", "--strategy=tensor", "--out"], "with --shards, which"),
+        (["--net=transformer", "--tensor=2", "--devices=2", "--out"], "--devices means nothing"),
+        (["--devices=65", "--out"], "more than 64 devices need --choose, or a mesh"),
         (["--net=transformer", "--parameters=6.7e9", "--hidden=4096", *ONE], "means nothing with"),
     ],
 )
