@@ -35,12 +35,11 @@ class Blocks:
     def kept(self, layers: Sequence[str], shards: int) -> tuple[int, int]:
         """The elements of 16 bits for a token on each of the `shards` of a stage of layers.
 
-        The first are kept while it is in flight; the second, of the microbatch that the backward
-        pass is in, are those recomputed for a block, or the head's: logits of 16 bits, and for
-        the loss of 32, as their gradient. With GELU, a block keeps 34 h + 5 a s bytes, and
-        sequence parallelism shards all of them (Korthikanti et al., 2022, section 4): inputs of
-        norms and products, both masks of dropout (7 h elements), keys and values, 8 h of the
-        MLP, and scores. A gated MLP keeps three widths; its net has no dropout.
+        The first are kept in flight; the second, of the microbatch that is in its backward pass,
+        are recomputed for a block, or the head's: logits of 16 bits, for the loss and as gradient
+        of 32. With GELU, a block keeps 34 h + 5 a s bytes, and sequence parallelism shards all
+        (Korthikanti et al., 2022, section 4): inputs of norms and products, masks of dropout (7 h
+        elements), keys and values, 8 h of the MLP. A gated one keeps three widths, no masks.
         """
         h, blocks = self.hidden, len({x.partition(".")[0] for x in layers} - {"embed", "head"})
         scores = 5 * self.heads * self.sequence / 2 * (self.attention == "scores")
@@ -102,11 +101,9 @@ class Net:
 
     @cached_property
     def _work(self) -> dict[str, int]:
-        matrices = {name: math.prod(shape) for name, shape in self.shapes.items() if shape[1:]}
-        return {
-            layer: self.positions[layer] * sum(matrices.get(name, 0) for name in names)
-            for layer, names in self.tensors.items()
-        }
+        sizes = {name: math.prod(shape) * (len(shape) > 1) for name, shape in self.shapes.items()}
+        layers = {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
+        return {layer: self.positions[layer] * size for layer, size in layers.items()}
 
     def work(self, layer: str) -> int:
         """The multiplications of a layer's forward pass for each example."""

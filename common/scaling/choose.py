@@ -14,8 +14,6 @@ from common.terminal.values import MICROBATCHES
 
 SEARCHED: Final = (*MESH, "strategy", "replicas", "microbatches", "recompute")
 
-CHUNKS: Final = (1, 2, 4, 8)
-
 Choice = tuple[Scenario, Seconds, int]
 """A plan, its time, and the bytes that its fullest device keeps."""
 
@@ -66,7 +64,7 @@ def candidates(scenario: Scenario) -> Iterator[Scenario]:
         names = ["zero1", "zero2", "zero3"] if z > 1 else ["data"]
         spread = [False, True] if devices > node and 1 < p < devices // t else [False]
         for m in divisors(count):
-            chunks = CHUNKS if p > 1 and m % p == 0 else CHUNKS[:1]
+            chunks = (1, 2, 4, 8) if p > 1 and m % p == 0 else (1,)
             for c, s, name, again in product(chunks, spread, names, recompute):
                 how = zip(SEARCHED, (t, p, z, c, s, name, replicas, m, again), strict=True)
                 if p * c <= len(net.units):

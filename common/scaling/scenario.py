@@ -186,12 +186,9 @@ class Scenario(Flags):
         return self.plan().usage(self.examples, *self.sizes())
 
     def kept(self) -> list[int]:
-        """The most bytes at one time of each device; of a mesh, of each stage's.
-
-        Layers that differ, of other nets than a transformer, may need all kinds' peaks at once.
-        """
+        """The most bytes at one time of each device; of a mesh, of each stage's."""
         net, how = self.network(), self.degrees()
-        if net.blocks is None:
+        if net.blocks is None:  # layers that differ may need the peaks of all kinds at once
             return self.usage().kept()
         found = [round(kept) for _, kept, _ in stages(net, how, self.examples, self.sizes())]
         return found if self.meshed else found * (self.devices // len(found))

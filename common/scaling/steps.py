@@ -32,9 +32,9 @@ LINKS: Final = {
 """Seconds of a message, and of a byte each way: of a device, the last two of a whole node.
 
 NCCL's latencies (`src/graph/tuning.cc`, ring, protocol Simple) and bytes (`src/graph/topo.h`):
-A100's `nvlink` has 12 links of 20e9, H100's `nvlink4` 18 of 20.6e9, PCIe 4.0 24e9. Without
-peer-to-peer, as RTX 4090, cards send through their `host`: half of it is an assumption. A node
-has 8 ports of InfiniBand of 200 Gbit/s, or 100 Gbit/s; TCP's latency is an assumption.
+A100 has 12 links of 20e9, H100 18 of 20.6e9, PCIe 4.0 24e9. Without peer-to-peer, as RTX 4090,
+cards send through their `host`. A node has 8 ports of InfiniBand of 200 Gbit/s, or 100 Gbit/s
+of Ethernet. The host's half of PCIe, its latency and TCP's are assumptions.
 """
 
 
@@ -67,10 +67,7 @@ class Degrees(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Devices in nodes: the operations a second that each reaches, and at most; the links.
-
-    `inside` is a device's link, `between` a node's.
-    """
+    """Devices in nodes: the operations a second reached, and at most; a device's link, a node's."""
 
     speed: float
     peak: float
