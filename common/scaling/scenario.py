@@ -37,8 +37,7 @@ In mixed precision weights, gradients and activations have 16 bits.
 OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 """Elements of optimizer state for each weight."""
 
-PARAMETERS: Final = 10**13
-DEVICES: Final = 2**14
+PARAMETERS, DEVICES = 10**13, 2**14
 
 _LINK: Final = f"{', '.join(LINKS)}, or seconds of a message and bytes a second, as 5e-6,25e9"
 
