@@ -67,7 +67,7 @@ def find_driver(visible: str | None) -> Driver | str:
     return Driver(rows[0][1], tuple(cards))
 
 
-def available_gpus(for_gpus: bool) -> int:
-    """The number of GPUs that the driver shows; 0 if a framework's build is not for them."""
+def available_gpus() -> int:
+    """The number of GPUs that the driver shows."""
     driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    return len(driver.cards) if isinstance(driver, Driver) and for_gpus else 0
+    return len(driver.cards) if isinstance(driver, Driver) else 0

@@ -32,7 +32,7 @@ def placed(framework: str, kind: str, devices: int | None, processes: int = 1) -
     "auto": GPUs, if the driver shows some and the framework's build is for them. Without a number:
     one device for each of several processes, else every GPU there is, or 2 CPU devices.
     """
-    gpus = 0 if kind == "cpu" else available_gpus(package(framework).for_gpus())
+    gpus = available_gpus() if kind != "cpu" and package(framework).for_gpus() else 0
     if kind == "auto":
         kind = "gpu" if gpus else "cpu"
     return kind, devices or (processes if processes > 1 else gpus or 2)

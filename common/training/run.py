@@ -144,10 +144,11 @@ class Run:
         write_record(self.files.out / record.file_name(), record, tensors)
 
 
-def settle(settings: Mapping[str, Any], process: Process, command_line: Sequence[str]) -> Run:
+def settle(
+    settings: Mapping[str, Any], process: Process, command_line: Sequence[str], report: Reporter
+) -> Run:
     """The run that all flags' settings ask for. Raises RequestError if there is none."""
     files, framework = Files.of(settings), settings["framework"]
-    report = Reporter(quiet=files.quiet or process.rank > 0)
     kind, devices = placed(framework, settings["device_kind"], settings["devices"], process.count)
     config = Config.of(settings, devices, kind)
     config.request.on_each(process)
@@ -174,9 +175,10 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     """Trains, and writes the record. Raises RequestError or RunError."""
     framework, chapter = settings["framework"], settings["chapter"]
     process = Process(*launched(framework, chapter))
-    made = settle(settings, process, command_line)
+    report = Reporter(quiet=settings["quiet"] or process.rank > 0)
+    made = settle(settings, process, command_line, report)
     config = made.config
-    threads = cpu_threads(config, Reporter(quiet=made.files.quiet or process.rank > 0))
+    threads = cpu_threads(config, report)
     with marked(made) if process.rank == 0 else nullcontext():
         imported = import_backend(framework, chapter, threads, config.tf32)
         imported.launch(made, config.request, config.options)

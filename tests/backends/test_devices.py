@@ -34,7 +34,8 @@ def test_devices_that_cannot_be_shared_are_refused() -> None:
 def test_the_devices_are_those_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, kind: str, count: int | None, gpus: int, found: tuple[str, int]
 ) -> None:
-    monkeypatch.setattr(loading, "available_gpus", lambda for_gpus: gpus)
+    monkeypatch.setattr(loading, "available_gpus", lambda: gpus)
+    monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda: True)
     assert loading.placed("jax", kind, count) == found
 
 
@@ -43,9 +44,11 @@ def test_over_several_processes_each_has_a_device() -> None:
 
 
 def test_gpus_are_for_builds_that_can_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = (driver.Card("H100"), driver.Card("H100"))
+    cards = (driver.Card("H100"), driver.Card("H100"), driver.Card("H100"))
     monkeypatch.setattr(driver, "find_driver", lambda _: driver.Driver("580.1", cards))
-    assert [driver.available_gpus(each) for each in (True, False)] == [2, 0]
+    for built, found in ((True, ("gpu", 3)), (False, ("cpu", 2))):
+        monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda built=built: built)
+        assert loading.placed("jax", "auto", None) == found
 
 
 @pytest.mark.parametrize(("count", "gpus"), [(2, 0), (3, 2)])
