@@ -184,9 +184,11 @@ def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, *
     heads = heads or 8 * max(1, int(hidden / 1024 + 0.5))
     blocks = Blocks(layers, hidden, heads, **how)
     kv, inner = blocks.kv_heads or heads, blocks.gated or 4 * hidden
-    if given % heads or heads % kv:
-        why = f"{heads} heads, {kv} of them of keys, do not divide a hidden size of {given}"
+    if given % heads:
+        why = f"{heads} heads do not divide a hidden size of {given}"
         raise RequestError(f"{why}: ask for a multiple as --hidden, or for other --heads")
+    if heads % kv:
+        raise RequestError(f"{kv} heads of keys do not divide {heads}: ask for other --kv-heads")
     sizes = {"qkv": (hidden, hidden + 2 * hidden * kv // heads), "proj": (hidden, hidden)}
     sizes |= {"mlp1": (hidden, inner * (1 + (blocks.gated > 0))), "mlp2": (inner, hidden)}
     units = [[f"block{i}.{name}" for name in sizes] for i in range(1, layers + 1)]

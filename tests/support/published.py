@@ -32,7 +32,7 @@ NETS: Final = {
 CARDS: Final = {"A100": ("nvlink", 25e9), "H100": ("nvlink4", 50e9)}
 """A card's link in its node, and its share of the link between nodes unless others are known."""
 
-FITTED: Final = "the share is fitted to it"
+FITTED: Final = "fitted"
 WIDE: Final = "8 or more sequences at once: 57 % of the peak, with recomputation"
 SOME: Final = "recomputes some products; with whole blocks, 41 and 27 GB"
 BITS: Final = "gradients of 32 bits, and the framework's buffers"
