@@ -2,11 +2,11 @@
 
 import logging
 import os
-from importlib.util import find_spec
 
 import jax
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from frameworks.jax import for_gpus
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
@@ -36,7 +36,7 @@ def synchronize(replicas: object) -> None:
 def prepare_gpus(request: DeviceRequest) -> None:
     """Sets options for GPUs, which are read when JAX looks for devices."""
     # A driver is asked for GPUs only where they are wanted and can be used.
-    if request.kind == "cpu" or not any(find_spec(f"jax_cuda{v}_plugin") for v in (12, 13)):
+    if request.kind == "cpu" or not for_gpus():
         jax.config.update("jax_platforms", "cpu")
         return
     handler = logging.StreamHandler()

@@ -38,7 +38,7 @@ def test_jax_knows_the_flags_that_it_is_given_for_gpus(
     framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices: Any = import_module("frameworks.jax.devices")
-    monkeypatch.setattr(devices, "find_spec", lambda name: True)
+    monkeypatch.setattr(devices, "for_gpus", lambda: True)
     monkeypatch.setattr(os, "environ", {**os.environ, "XLA_FLAGS": "--xla_gpu_autotune_level=4"})
     devices.prepare_gpus(DeviceRequest(1, "gpu", 1, deterministic=True))
     first, own, last = os.environ["XLA_FLAGS"].split()

@@ -105,7 +105,10 @@ def test_a_mesh_is_shown_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
         (["--memory=1e9", "--card=a100", "--out"], "--memory means nothing without --choose"),
         (["--link=nvlink", "--out"], "--link means nothing without --card or --peak"),
         (["--choose", "--peak=1e15", "--out"], "--choose means nothing for --net lenet"),
-        (["--net=transformer", "--heads=7", "--hidden=100", *ONE], "7 heads do not divide a hidden size"),
+        (
+            ["--net=transformer", "--heads=7", "--hidden=100", *ONE],
+            "7 heads do not divide a hidden size",
+        ),
         (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
         (["--heads=4", "--out"], "it is for transformer"),
         (["--net=transformer", "--shards=2", "--strategy=tensor", "--out"], "with --shards, which"),
