@@ -23,11 +23,12 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text
+from common.base.machine import now
 from common.chapters.chapters import CHAPTERS
 from common.chapters.suites import SUITE_NAMES, Suite
-from common.compare.checks import SuiteResult
+from common.compare.comparison import SuiteResult, compare, recompute_steps, verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import examine, in_no_suite, only_in_grid, verdict_on
+from common.compare.folder import in_no_suite, load, only_in_grid
 from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
 from common.report.text import print_pair, print_verdict
@@ -97,7 +98,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
     extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
-    examined = examine(
+    loaded = load(
         flags.folder,
         frameworks=flags.frameworks,
         chapters=flags.chapters,
@@ -107,8 +108,9 @@ def compare_folder(flags: argparse.Namespace) -> int:
     )
     as_plain_nox = flags.suites == [] and not flags.more_devices
     not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
-    ignored = in_no_suite(flags.folder, examined) if flags.suites is None else ()
-    verdict = verdict_on(examined, not_run, ignored)
+    ignored = in_no_suite(flags.folder, loaded) if flags.suites is None else ()
+    examined = compare(loaded, recompute_steps(loaded))
+    verdict = verdict_on(examined, not_run, ignored, now())
     accused = suspects(examined)
     no_page = write_verdict(flags.folder, verdict, examined, accused)
     if flags.brief and (flags.folder / "parity.html").exists():

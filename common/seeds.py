@@ -15,8 +15,8 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, spec
-from common.compare.collect import gather, identity
-from common.compare.runs import final_accuracy
+from common.compare.collect import gather
+from common.compare.runs import final_accuracy, identity
 from common.records.record import Record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown

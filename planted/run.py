@@ -19,7 +19,7 @@ from common.backends.devices import Process
 from common.base.children import start
 from common.base.errors import RunError
 from common.chapters.suites import SUITES, Suite
-from common.compare.checks import SuiteResult
+from common.compare.comparison import SuiteResult, compare_suite
 from common.compare.findings import Check
 from common.compare.folder import examine
 from common.diagnose.hints import FITS
@@ -136,10 +136,14 @@ def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
 
     A run whose inputs a bug has changed has nothing right to be compared with.
     """
-    alone = [run for run in (*right.runs, *right.alone) if run.devices == 1]
-    related = {**result.related, result.suite.alone_in: alone}
-    references = {**result.references, **right.references}
-    return replace(result, references=references, related=related, examined=())
+    ours, theirs = result.peers, right.peers
+    peers = replace(
+        ours,
+        alone=[run for run in (*theirs.runs, *theirs.alone) if run.devices == 1],
+        references={**ours.references, **theirs.references},
+        steps={**ours.steps, **theirs.steps},
+    )
+    return compare_suite(result.loaded, peers)
 
 
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:

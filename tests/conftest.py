@@ -31,8 +31,6 @@ from scratch_steps import MOST_DEVICES
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
-from common.compare.recorded_steps import Recomputed, recompute
-from common.compare.runs import RecordedRun
 
 if find_spec("playwright"):
     from browser_tabs import base_url as base_url, browser as browser, tab as tab
@@ -120,22 +118,6 @@ def all_devices(scratch: Any) -> Sequence[Any]:
     """The simulated devices, as many as any test needs."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
-
-
-COMPUTED: dict[str, Recomputed | None] = {}
-
-
-@pytest.fixture(autouse=True)
-def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy computes the steps of a run once."""
-
-    def remembered(run: RecordedRun, *begun: Any) -> Recomputed | None:
-        key = f"{run.record.sha256} {run.tolerances}"
-        if key not in COMPUTED:
-            COMPUTED[key] = recompute(run, *begun)
-        return COMPUTED[key]
-
-    monkeypatch.setattr("common.compare.recorded_steps.recompute", remembered)
 
 
 @pytest.fixture(scope="session")

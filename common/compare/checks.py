@@ -1,8 +1,8 @@
-"""Every check of a run, as a function of the run and of what its suite has read."""
+"""Every check of a run, as a function of the run and of what it is compared with."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
 from statistics import fmean, median
 from typing import Final
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
-from common.compare.collect import Answer, LoadedRecord, Reference, answer_of
+from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare
-from common.compare.findings import Check, Comparison, farthest, nearest_to_failing
+from common.compare.findings import Check, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
-from common.compare.recorded_steps import Recomputed, recompute, recompute_all
+from common.compare.peers import Peers, Steps
+from common.compare.recorded_steps import Recomputed
 from common.compare.runs import (
     ENDS,
     LAYERS,
@@ -27,123 +28,7 @@ from common.compare.runs import (
 from common.records.trace import last_bias, minibatch_size
 
 
-@dataclass(frozen=True)
-class SuiteResult:
-    """One suite: what the verdict on it rests on, and, as `comparison`, the verdict.
-
-    `found` has an entry for each expected record, `related` the chapter's runs by suite. `examined`
-    are all suites whose runs `references` rest on, this one among them.
-    """
-
-    suite: Suite
-    found: Sequence[LoadedRecord]
-    references: Mapping[Answer, Reference]
-    related: Mapping[str, Sequence[RecordedRun]] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    lacking: Mapping[str, str] = field(default_factory=dict)
-    examined: Sequence["SuiteResult"] = ()
-
-    @cached_property
-    def runs(self) -> list[RecordedRun]:
-        return [entry.run for entry in self.found if entry.run]
-
-    @cached_property
-    def alone(self) -> list[RecordedRun]:
-        """The runs on one device that another suite has for this one."""
-        return [run for run in self.related.get(self.suite.alone_in, ()) if run.devices == 1]
-
-    @cached_property
-    def recomputed(self) -> Mapping[str, Recomputed | None]:
-        """NumPy's steps by run, in float32 also of those on one device."""
-        alone = [run for run in self.alone if run.record.config.dtype == "float32"]
-        runs = {run.name: run for run in (*alone, *self.runs)}.values()
-        whole = [run for run in runs if run.tolerances and not run.wrong_array[0]]
-        return recompute_all(whole)
-
-    @cached_property
-    def wrong(self) -> list[RecordedRun]:
-        """The runs that have a wrong step."""
-        return [run for run in self.runs if (check := steps(run, self)) and not check.passed]
-
-    @cached_property
-    def right(self) -> Mapping[Answer, Reference]:
-        """The references without runs that have a wrong step."""
-        wrong = [run for result in self.examined or [self] for run in result.wrong]
-        return {answer: each.without(wrong) for answer, each in self.references.items()}
-
-    @property
-    def name(self) -> str:
-        """The suite's; in the folder where runs go by default, only if they are as it plans."""
-        suite = self.suite
-        if suite.folder != ".":
-            return suite.name
-        configs = [run.record.config for run in self.runs]
-        other = any(other_settings(config, suite.settings, suite.kind) for config in configs)
-        return "own" if other else suite.name
-
-    def reference(self, run: RecordedRun) -> Reference:
-        return self.right[answer_of(run)]
-
-    def others(self, run: RecordedRun) -> Weights:
-        """The reference's arrays; none if that is the run itself."""
-        reference = self.reference(run)
-        only = len(reference.runs) == 1 and reference.includes(run)
-        return {} if only else reference.arrays
-
-    def expected(self, run: RecordedRun) -> Weights:
-        """What a run should have computed: by NumPy's steps, else by the others."""
-        if recomputed := self.recomputed.get(run.name):
-            return self.others(run) | recomputed.expected
-        return self.others(run)
-
-    def repeated(self, run: RecordedRun) -> RecordedRun | None:
-        """The run that a run on GPUs or after a resumption repeats."""
-        who = run.record.framework, run.devices
-        others = self.related.get(self.suite.repeats, ())
-        return next((x for x in others if (x.record.framework, x.devices) == who), None)
-
-    def as_in_float64(self, run: RecordedRun) -> RecordedRun:
-        """The run with the first gradient that it has where rounding decides no ReLU unit."""
-        recomputed = None
-        if any(run is one for one in (*self.runs, *self.alone)):
-            recomputed = self.recomputed.get(run.name)
-        elif run.record.config.dtype == "float32" and not run.wrong_array[0]:
-            # A run of another suite may have the name of one of this.
-            recomputed = recompute(run)
-        return recomputed.as_in_float64(run) if recomputed else run
-
-    def scales(self, run: RecordedRun) -> Mapping[str, float]:
-        """What the distances of a run's gradients are relative to."""
-        recomputed = self.recomputed.get(run.name)
-        return recomputed.scales if recomputed else {}
-
-    def checks(self, entry: LoadedRecord) -> list[Check]:
-        who = entry.framework, entry.devices
-        checks = self.comparison.checks
-        return [check for check in checks if (check.framework, check.devices) == who]
-
-    @cached_property
-    def comparison(self) -> Comparison:
-        compared_with = [self.reference(run).name for run in self.runs if self.others(run)]
-        if any(self.recomputed.values()):
-            compared_with.insert(0, "NumPy's step from each run's own weights")
-        about = {"suite": self.name, "chapter": self.suite.chapter}
-        checks = []
-        for entry in self.found:
-            whose = {**about, "framework": entry.framework, "devices": entry.devices}
-            checks += [check.model_copy(update=whose) for check in checks_of(entry, self)]
-        return Comparison(
-            **about,
-            config=self.runs[0].record.config if self.runs else None,
-            compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
-            checks=checks,
-            shown=[check for run in self.runs for check in later_distances(run, self)],
-            notes=[*self.notes, *variables_set(self.runs)],
-            lacking=dict(self.lacking),
-        )
-
-
-def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
+def checks_of(entry: LoadedRecord, peers: Peers) -> Iterator[Check]:
     """What each check of one record finds, as far as it can be compared."""
     run = entry.run
     yield Check(check="record", passed=run is not None, note=entry.trouble)
@@ -158,7 +43,7 @@ def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
         yield Check(check="forward", passed=False, note=note)
         return
     for name, check in CHECKS.items():
-        if finding := check(run, result):
+        if finding := check(run, peers):
             yield finding.model_copy(update={"check": name})
 
 
@@ -166,40 +51,39 @@ def failed(note: str) -> Check:
     return Check(passed=False, note=note)
 
 
-def peers(run: RecordedRun, result: SuiteResult) -> Check | None:
+def compared(run: RecordedRun, peers: Peers) -> Check | None:
     """A failed check, if there is nothing to compare the run with."""
-    only = len(result.runs) + len(result.alone) == 1
-    if not only and (result.others(run) or result.recomputed.get(run.name)):
+    only = len(peers.runs) + len(peers.alone) == 1
+    if not only and (peers.others(run) or peers.steps.get(run)):
         return None
     return failed("no other run is of this setting: run another framework, or other --devices")
 
 
-def arrays(name: str, run: RecordedRun, result: SuiteResult) -> Check | None:
+def arrays(name: str, run: RecordedRun, peers: Peers) -> Check | None:
     """How far arrays are from what is expected, if that is known."""
     prefix = {**NUMERICAL, **LAYERS}[name]
     ours = part(run.arrays, prefix)
     if not ours:
         return None
-    expected = result.expected(run)
+    expected = peers.expected(run)
     if name not in run.tolerances or not part(expected, prefix):
         wrong = [key for key, values in ours.items() if not np.isfinite(values).all()]
         return failed(f"NaN or infinity in {prefix}{wrong[0]}") if wrong else None
     ours, theirs = run.compared(run.arrays), run.compared(expected)
-    distances = compare(ours, theirs, prefix, result.scales(run))
+    distances = compare(ours, theirs, prefix, peers.scales(run))
     return farthest(name, distances, run.limits[name])
 
 
-def steps(run: RecordedRun, result: SuiteResult) -> Check | None:
+def steps(run: RecordedRun, recomputed: Steps, suite: Suite) -> Check | None:
     """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
     if step := left_out(run):
         note = f"{last_bias(run.record.config.shapes())} stays as it was in step {step}"
         return failed(note).model_copy(update={"step": step})
-    recomputed = result.recomputed.get(run.name)
-    if recomputed and recomputed.mispredicted:
-        return failed(recomputed.mispredicted)
-    check = steps_of(run, recomputed)
+    found = recomputed.get(run)
+    if found and found.mispredicted:
+        return failed(found.mispredicted)
+    check = steps_of(run, found)
     if check and check.hidden and check.passed:
-        suite = result.suite
         check.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
     return check
 
@@ -230,29 +114,28 @@ def steps_of(run: RecordedRun, recomputed: Recomputed | None) -> Check | None:
     return worst
 
 
-def later_distances(run: RecordedRun, result: SuiteResult) -> Iterator[Check]:
+def later_distances(run: RecordedRun, peers: Peers) -> Iterator[Check]:
     """How far a short float32 run ends from others. It decides nothing: right runs part."""
-    others = result.others(run)
-    whole = run.tolerances and not run.wrong_array[0] and not run.long
-    for name in ENDS if whole and run.record.config.dtype == "float32" else ():
+    others, rounded = peers.others(run), run.record.config.dtype == "float32"
+    for name in ENDS if rounded and run.comparable and not run.long else ():
         prefix = {**NUMERICAL, **LAYERS}[name]
         if part(run.arrays, prefix) and part(others, prefix):
             check = farthest(name, compare(run.arrays, others, prefix), None)
             yield check.model_copy(update={"framework": run.record.framework})
 
 
-def curve(run: RecordedRun, result: SuiteResult) -> Check | None:
+def curve(run: RecordedRun, peers: Peers) -> Check | None:
     """How far the mean losses of a preset's epochs are from what is expected."""
-    expected = result.others(run)
+    expected = peers.others(run)
     if not (expected and run.long and follows_preset(run.record.config)):
         return None
     ours, theirs = (run.curve(losses["losses"]) for losses in (run.arrays, expected))
     return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve.limit)
 
 
-def second(run: RecordedRun, result: SuiteResult) -> Check | None:
+def second(run: RecordedRun, peers: Peers) -> Check | None:
     """How far a large net's second loss is from the others': it shows the first update."""
-    expected = result.others(run)
+    expected = peers.others(run)
     return second_loss(run, expected) if expected else None
 
 
@@ -263,22 +146,20 @@ def second_loss(run: RecordedRun, expected: Weights) -> Check | None:
     return farthest("second", compare(ours, theirs, ""), run.limits["second"])
 
 
-def devices(run: RecordedRun, result: SuiteResult) -> Check | None:
+def devices(run: RecordedRun, peers: Peers) -> Check | None:
     """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return None
-    framework = run.record.framework
-    single = [other for other in (*result.runs, *result.alone) if other.devices == 1]
-    alone = [other for other in single if other.record.framework == framework]
-    if not alone or alone[0].wrong_array[0]:
+    alone = run.counterpart((*peers.runs, *peers.alone), 1)
+    if alone is None or alone.wrong_array[0]:
         return failed("there is no run on one device to compare with")
-    return against(run, alone[0], result)
+    return against(run, alone, peers)
 
 
-def against(run: RecordedRun, other: RecordedRun, result: SuiteResult) -> Check:
+def against(run: RecordedRun, other: RecordedRun, peers: Peers) -> Check:
     """How far two runs are apart, without flipped units: the quantity nearest to failing."""
-    ours, theirs = (run.compared(result.as_in_float64(x).arrays) for x in (run, other))
-    return nearest_to_failing(between(ours, theirs, run.limits, result.scales(run)))
+    ours, theirs = (run.compared(peers.as_in_float64(x)) for x in (run, other))
+    return nearest_to_failing(between(ours, theirs, run.limits, peers.scales(run)))
 
 
 def between(
@@ -295,7 +176,7 @@ def between(
     ]
 
 
-def plan(run: RecordedRun, result: SuiteResult) -> Check | None:
+def plan(run: RecordedRun, peers: Peers) -> Check | None:
     """Whether the first step has counted what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
@@ -325,31 +206,31 @@ def same_bits(run: RecordedRun, repeated: RecordedRun) -> Check:
     return Check(passed=not other_bits, note=note, diverged=other_bits)
 
 
-def resumed(run: RecordedRun, result: SuiteResult) -> Check | None:
+def resumed(run: RecordedRun, peers: Peers) -> Check | None:
     """Whether a run was stopped and resumed, and has the bits of the straight run, if one is."""
-    if "checkpoint_every" not in result.suite.settings:
+    if "checkpoint_every" not in peers.suite.settings:
         return None
     if not run.record.resumed:
         return failed("it was not resumed")
-    if not result.suite.repeats or result.suite.kind == "gpu":
+    if not peers.suite.repeats or peers.suite.kind == "gpu":
         return None  # its steps are compared as those of every run
-    if (repeated := result.repeated(run)) is None:
+    if (repeated := run.counterpart(peers.repeated, run.devices)) is None:
         return failed("there is no straight run to compare with")
     return same_bits(run, repeated)
 
 
-def gpus(run: RecordedRun, result: SuiteResult) -> Check | None:
+def gpus(run: RecordedRun, peers: Peers) -> Check | None:
     """Whether a run on GPUs computed what the run on CPU devices that it repeats did."""
-    if result.suite.kind != "gpu":
+    if peers.suite.kind != "gpu":
         return None
     if run.record.config.device_kind != "gpu":
         return failed("it ran on the CPU, and the suite asks for GPUs")
-    if (repeated := result.repeated(run)) is None:
+    if (repeated := run.counterpart(peers.repeated, run.devices)) is None:
         return failed("there is no run on as many CPU devices to compare with")
-    return against(run, repeated, result)
+    return against(run, repeated, peers)
 
 
-def accuracy(run: RecordedRun, result: SuiteResult) -> Check | None:
+def accuracy(run: RecordedRun, peers: Peers) -> Check | None:
     """A run's accuracy against its floor, which is known of whole presets."""
     config = run.record.config
     limits = LIMITS[run.record.chapter].floor
@@ -366,16 +247,16 @@ def accuracy(run: RecordedRun, result: SuiteResult) -> Check | None:
     )
 
 
-def spread(run: RecordedRun, result: SuiteResult) -> Check | None:
+def spread(run: RecordedRun, peers: Peers) -> Check | None:
     """How far the mean accuracy of a run's framework is from another's, at most.
 
     Of two that are far apart, the one farther from the median answers for it.
     """
     accuracies: dict[str, list[float]] = {}
-    for other in (*result.runs, *result.alone):
+    for other in (*peers.runs, *peers.alone):
         figures = accuracies.setdefault(other.record.framework, [])
         figures.append(final_accuracy(other.record))
-    if not accuracy(run, result) or len(accuracies) == 1:
+    if not accuracy(run, peers) or len(accuracies) == 1:
         return None
     framework = run.record.framework
     means = {name: fmean(figures) for name, figures in accuracies.items()}
@@ -393,11 +274,11 @@ def spread(run: RecordedRun, result: SuiteResult) -> Check | None:
     return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 
-CHECKS: Final[dict[str, Callable[[RecordedRun, SuiteResult], Check | None]]] = {
-    "peers": peers,
+CHECKS: Final[dict[str, Callable[[RecordedRun, Peers], Check | None]]] = {
+    "peers": compared,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
     "second": second,
-    "steps": steps,
+    "steps": lambda run, peers: steps(run, peers.steps, peers.suite),
     "curve": curve,
     "devices": devices,
     "plan": plan,
@@ -407,13 +288,3 @@ CHECKS: Final[dict[str, Callable[[RecordedRun, SuiteResult], Check | None]]] = {
     "spread": spread,
 }
 """Every check of a whole run, in the report's order; None: nothing to check."""
-
-
-def variables_set(runs: Sequence[RecordedRun]) -> list[str]:
-    """Each variable that may change rounding, and the runs that had it."""
-    names: dict[str, list[str]] = {}
-    for run in runs:
-        for variable, value in run.record.environment.items():
-            name = f"{run.record.framework} on {run.devices}"
-            names.setdefault(f"{variable}={value}", []).append(name)
-    return [f"{variable} in {', '.join(names[variable])}" for variable in names]

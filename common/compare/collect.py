@@ -1,20 +1,19 @@
-"""Reads the records of a suite, and refuses what cannot be compared."""
+"""Reads the records of a suite, and refuses those that cannot be compared."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.chapters import chapters
 from common.chapters.suites import Suite
-from common.compare.runs import RecordedRun, other_settings
+from common.compare.runs import RecordedRun, identity, other_settings
 from common.records.record import Record, record_name
 from common.records.store import (
     made_elsewhere,
@@ -23,10 +22,8 @@ from common.records.store import (
     require_complete,
     require_own,
 )
-from common.records.trace import expected_arrays
 from common.terminal.values import DEVICES
 
-Answer = tuple[tuple[str, Any], ...]
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/images", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
 
@@ -43,20 +40,22 @@ class LoadedRecord:
 
 
 @dataclass(frozen=True)
-class Reference:
-    """What runs are compared with: the entry-wise median of all runs with the same answer."""
+class LoadedSuite:
+    """A suite with an entry for each expected record.
 
-    name: str
-    arrays: Weights
-    runs: Sequence[RecordedRun]
+    If it is not `asked` for, suites that are may rest on it. `notes` are for the line under its
+    table, `lacking` says why some of the frameworks have no such runs.
+    """
 
-    def includes(self, run: RecordedRun) -> bool:
-        return any(member is run for member in self.runs)
+    suite: Suite
+    found: Sequence[LoadedRecord]
+    asked: bool = True
+    notes: Sequence[str] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
-    def without(self, wrong: Sequence[RecordedRun]) -> "Reference":
-        """The reference of the other runs; the same if there are none, or all are others."""
-        right = [run for run in self.runs if not any(run is other for other in wrong)]
-        return self if len(right) in (0, len(self.runs)) else reference_of(right)
+    @property
+    def runs(self) -> list[RecordedRun]:
+        return [entry.run for entry in self.found if entry.run]
 
 
 def gather(
@@ -67,15 +66,18 @@ def gather(
     devices: Iterable[int],
     planned: Suite | None = None,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order, which has to be as a suite has `planned`.
+    """One entry for each expected record, in order, which has to be as a suite has `planned`."""
+    return alike(
+        [
+            _read(folder / record_name(framework, chapter, k, way), framework, k, planned)
+            for framework, k in product(frameworks, devices)
+        ]
+    )
 
-    A run of another setting than most, or made elsewhere, cannot be compared.
-    """
-    loaded = [
-        _read(folder / record_name(framework, chapter, k, way), framework, k, planned)
-        for framework, k in product(frameworks, devices)
-    ]
-    runs = [entry.run for entry in loaded if entry.run]
+
+def alike(found: Sequence[LoadedRecord]) -> list[LoadedRecord]:
+    """The entries; a run of another setting than most, or made elsewhere, cannot be compared."""
+    runs = [entry.run for entry in found if entry.run]
     settings = {run.name: _setting(run) for run in runs}
     most = Counter(tuple(setting.items()) for setting in settings.values()).most_common(1)
     common = dict(most[0][0]) if most else {}
@@ -92,7 +94,7 @@ def gather(
                 break
         return replace(entry, run=None, trouble=trouble) if trouble else entry
 
-    return [checked(entry) for entry in loaded]
+    return [checked(entry) for entry in found]
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
@@ -128,19 +130,6 @@ def load(path: Path, record: Record) -> RecordedRun:
     return RecordedRun(record, {**read_tensors(path, record), "losses": np.array(record.losses)})
 
 
-def identity(record: Record) -> dict[str, Any]:
-    return {
-        **record.config.numerics(),
-        "data": record.data_sha256,
-        "initial weights": record.initial_weights_sha256,
-    }
-
-
-def answer_of(run: RecordedRun) -> Answer:
-    """The settings that decide the numbers of a run, in whatever dtype."""
-    return tuple(item for item in identity(run.record).items() if item[0] != "dtype")
-
-
 def _setting(run: RecordedRun) -> dict[str, Any]:
     """What all runs of a suite have in common."""
     config = run.record.config
@@ -173,29 +162,3 @@ def other_minibatches(record: Record, others: Sequence[Record]) -> str:
         if record.epochs[number].minibatches_sha256 != most:
             return f"minibatches of epoch {number + 1} are not those of others"
     return ""
-
-
-def median(runs: Sequence[RecordedRun]) -> Weights:
-    """The entry-wise median of finite arrays of the right shape."""
-    groups: dict[str, list[Array]] = {}
-    for run in runs:
-        for name, (shape, _) in expected_arrays(run.record).items():
-            values = run.arrays.get(name, np.empty(0))
-            measured = not name.startswith(("trace/", "test/", "probe/")) and values.shape == shape
-            if measured and np.isfinite(values).all():
-                groups.setdefault(name, []).append(values.astype(np.float64))
-    return {name: np.median(values, axis=0) for name, values in groups.items()}
-
-
-def references_of(runs: Iterable[RecordedRun]) -> dict[Answer, Reference]:
-    """The references for runs of one dtype, by what they have to compute."""
-    groups: dict[Answer, list[RecordedRun]] = {}
-    for run in runs:
-        groups.setdefault(answer_of(run), []).append(run)
-    return {answer: reference_of(group) for answer, group in groups.items()}
-
-
-def reference_of(runs: Sequence[RecordedRun]) -> Reference:
-    dtype, several = runs[0].record.config.dtype, len(runs) > 1
-    name = f"the median of {len(runs)} {dtype} runs" if several else f"the other {dtype} run"
-    return Reference(name, median(runs), runs)

@@ -1,22 +1,25 @@
 """Compares all records of a folder."""
 
 from collections.abc import Callable, Collection, Sequence
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, spec
 from common.chapters.suites import SUITES, Suite
-from common.compare.checks import SuiteResult
-from common.compare.collect import LoadedRecord, device_counts, gather, references_of
-from common.compare.findings import Verdict
-from common.compare.runs import RecordedRun
+from common.compare.collect import LoadedSuite, device_counts, gather
+from common.compare.comparison import SuiteResult, compare, recompute_steps
 from common.records.record import record_name
 
 
-def examine(
+def examine(folder: Path, **chosen: Any) -> list[SuiteResult]:
+    """Compares the records that `load` chooses."""
+    loaded = load(folder, **chosen)
+    return compare(loaded, recompute_steps(loaded))
+
+
+def load(
     folder: Path,
     *,
     frameworks: Sequence[str] = FRAMEWORKS,
@@ -24,18 +27,19 @@ def examine(
     suites: Collection[str] = (),
     planned: Callable[[Suite], Sequence[int]] | None = None,
     without_gpu: Sequence[str] = (),
-) -> list[SuiteResult]:
-    """Compares all records in `folder` and in the suites' folders below it.
+    known: Sequence[Suite] = SUITES,
+) -> list[LoadedSuite]:
+    """Reads the records of the `known` suites in `folder` and in their folders below it.
 
     Every framework is expected to have a record for every device count, except where it lacks what
     a suite needs, or is `without_gpu`. `planned` returns the device counts of a suite, whose plan
-    runs have to follow. Without it, whatever is there is compared. `suites` are compared alone.
+    runs have to follow. Without it, whatever is there is loaded. Only `suites` are asked for.
     Raises RequestError if there is nothing to compare.
     """
-    loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
-    for suite in SUITES:
-        out = {*suite.lacking, *(without_gpu if suite.kind == "gpu" else ())}
-        names = [name for name in frameworks if name not in out]
+    loaded: list[LoadedSuite] = []
+    for suite in known:
+        on_cpu = without_gpu if suite.kind == "gpu" else ()
+        names = [name for name in frameworks if name not in (*suite.lacking, *on_cpu)]
         if not names or suite.chapter not in chapters:
             continue
         place = folder / suite.folder, suite.chapter, way_of(suite)
@@ -43,45 +47,25 @@ def examine(
         if devices and not planned and 1 in (*suite.devices, *suite.more_devices):
             devices = sorted({1, *devices})
         if devices:
-            key = suite.chapter, suite.name
-            loaded[key] = gather(*place, names, devices, suite if planned else None)
-    if idle := {*suites} - {name for _, name in loaded}:
+            only_cpu = [x for x in frameworks if x in on_cpu and x not in suite.lacking]
+            found = gather(*place, names, devices, suite if planned else None)
+            loaded.append(
+                LoadedSuite(
+                    suite,
+                    found,
+                    asked=not suites or suite.name in suites,
+                    notes=[f"on the CPU alone: {', '.join(only_cpu)}"] if only_cpu else [],
+                    lacking={x: why for x, why in suite.lacking.items() if x in frameworks},
+                )
+            )
+    if idle := {*suites} - {each.suite.name for each in loaded}:
         raise RequestError(
             f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --gpus, "
             "--frameworks and --chapters; without --suites, all runs there are compared"
         )
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
-    runs = {key: [entry.run for entry in loaded[key] if entry.run] for key in loaded}
-    exact = references_of(run for run in chain(*runs.values()) if is_exact(run))
-    results: list[SuiteResult] = []
-    for suite in SUITES:
-        key = suite.chapter, suite.name
-        if key in loaded and (not suites or suite.name in suites):
-            rounded = references_of(run for run in runs[key] if not is_exact(run))
-            related = {name: runs[chapter, name] for chapter, name in runs if chapter == key[0]}
-            on_cpu = [name for name in frameworks if name in without_gpu]
-            result = SuiteResult(
-                suite=suite,
-                found=loaded[key],
-                references=rounded | exact,
-                related=related,
-                notes=elsewhere(suite, on_cpu),
-                lacking={name: suite.lacking[name] for name in suite.lacking if name in frameworks},
-                examined=results,
-            )
-            results.append(result)
-    return results
-
-
-def is_exact(run: RecordedRun) -> bool:
-    return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
-
-
-def elsewhere(suite: Suite, without_gpu: Sequence[str]) -> list[str]:
-    """Which frameworks had other devices than the suite asks for, in words."""
-    on_cpu = [name for name in without_gpu if suite.kind == "gpu" and name not in suite.lacking]
-    return [f"on the CPU alone: {', '.join(on_cpu)}"] if on_cpu else []
+    return loaded
 
 
 def only_in_grid(chapters: Sequence[str]) -> list[str]:
@@ -94,30 +78,16 @@ def only_in_grid(chapters: Sequence[str]) -> list[str]:
     ]
 
 
-def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
+def in_no_suite(folder: Path, loaded: Sequence[LoadedSuite]) -> list[str]:
     """The records in `folder` that no suite has, such as those of a mesh; not those below it."""
     compared = {
-        record_name(entry.framework, result.suite.chapter, entry.devices, way_of(result.suite))
-        for result in examined
-        for entry in result.found
-        if result.suite.folder == "."
+        record_name(entry.framework, each.suite.chapter, entry.devices, way_of(each.suite))
+        for each in loaded
+        for entry in each.found
+        if each.suite.folder == "."
     }
     return sorted({path.name for path in folder.glob("*dev.json")} - compared)
 
 
 def way_of(suite: Suite) -> str:
     return spec(suite.chapter).way(suite.settings)
-
-
-def verdict_on(
-    examined: Sequence[SuiteResult], not_run: Sequence[str] = (), ignored: Sequence[str] = ()
-) -> Verdict:
-    comparisons = [result.comparison for result in examined]
-    checks = [check for comparison in comparisons for check in comparison.checks]
-    return Verdict(
-        passed=bool(checks) and all(check.passed for check in checks),
-        created=now(),
-        comparisons=comparisons,
-        not_run=list(not_run),
-        ignored=list(ignored),
-    )

@@ -49,12 +49,14 @@ class Recomputed:
     flipped: int
     mispredicted: str
 
-    def as_in_float64(self, run: RecordedRun) -> RecordedRun:
-        arrays = {name: run.arrays[name] - values for name, values in self.gained.items()}
-        return replace(run, arrays={**run.arrays, **arrays})
+    def as_in_float64(self, run: RecordedRun) -> Weights:
+        """The arrays of the run, its first gradient without the units in doubt."""
+        gradients = {name: run.arrays[name] - values for name, values in self.gained.items()}
+        return {**run.arrays, **gradients}
 
 
-def recompute_all(runs: Sequence[RecordedRun]) -> dict[str, Recomputed | None]:
+def recompute_all(runs: Sequence[RecordedRun]) -> dict[RecordedRun, Recomputed | None]:
+    """Recomputes the recorded steps of runs, some at a time."""
     configs = [run.record.config for run in runs]
     most = max((x.options.operations() * x.batch_size for x in configs), default=0)
     # Unlike an executor's, these threads do not hold up an interrupt.
@@ -62,7 +64,7 @@ def recompute_all(runs: Sequence[RecordedRun]) -> dict[str, Recomputed | None]:
         alike = {beginning(run): run for run in runs if traced_steps(run.record.config)}
         begun = dict(zip(alike, pool.imap(begin, alike.values()), strict=True))
         recomputed = pool.imap(lambda run: recompute(run, begun.get(beginning(run))), runs)
-        return dict(zip((run.name for run in runs), recomputed, strict=True))
+        return dict(zip(runs, recomputed, strict=True))
 
 
 def beginning(run: RecordedRun) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -67,7 +67,7 @@ KNOWN: Final = {
 and for testing, of those in a minibatch, and of steps; the seed is 8."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecordedRun:
     """A record that can be trusted, with its tensors and, as `losses`, all losses."""
 
@@ -93,6 +93,11 @@ class RecordedRun:
         return LIMITS[self.record.chapter].beginning if exact else 1
 
     @property
+    def comparable(self) -> bool:
+        """Whether it has the expected arrays, and limits."""
+        return bool(self.tolerances) and not self.wrong_array[0]
+
+    @property
     def long(self) -> bool:
         return len(self.record.losses) > LIMITS[self.record.chapter].beginning
 
@@ -113,6 +118,11 @@ class RecordedRun:
         """The rate that a step, counted from 1, should have: not by the code that gave it one."""
         lr, steps = self.record.config.lr, len(self.record.losses)
         return lr * (steps + 1 - step) / steps if self.record.config.lr_decay == "linear" else lr
+
+    def counterpart(self, others: Iterable["RecordedRun"], devices: int) -> "RecordedRun | None":
+        """The run of the same framework on so many devices."""
+        who = self.record.framework, devices
+        return next((x for x in others if (x.record.framework, x.devices) == who), None)
 
     def compared(self, arrays: Mapping[str, Array]) -> Weights:
         """The arrays, with the losses of only the run's beginning."""
@@ -163,6 +173,15 @@ class RecordedRun:
         if not np.array_equal(self.arrays["test/logits"].argmax(axis=1), classes[-1]):
             return "the last predictions are not the classes of test/logits"
         return ""
+
+
+def identity(record: Record) -> dict[str, Any]:
+    """What two runs have to have in common to compute the same."""
+    return {
+        **record.config.numerics(),
+        "data": record.data_sha256,
+        "initial weights": record.initial_weights_sha256,
+    }
 
 
 def examples(record: Record) -> str:

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
+from common.compare.comparison import SuiteResult
 from common.compare.distances import first_beyond
 from common.compare.findings import HEADINGS, Check
 from common.compare.runs import RecordedRun
@@ -87,7 +87,7 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
     """Every framework with failures, by chapter; those that diverge in a tensor come first."""
     groups: dict[tuple[str, str], list[Divergence]] = {}
     for result in examined:
-        for entry in result.found:
+        for entry in result.loaded.found:
             if divergence := first_divergence(entry, result):
                 who = entry.framework, result.suite.chapter
                 groups.setdefault(who, []).append(divergence)
@@ -102,9 +102,11 @@ def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Sus
     evidence = [*islice(filter(None, map(fitting, most_telling(divergences))), 1)]
     if run is None or first.rank in (ENDED, LATE):
         return Suspect(framework, chapter, divergences, evidence, decided=True)
-    others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
+    others = [
+        entry for entry in result.loaded.found if entry.run and entry.run.shards == run.shards
+    ]
     passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
-    decided = not result.reference(run).includes(run) or 2 * passed > len(others)
+    decided = run not in result.peers.reference(run).runs or 2 * passed > len(others)
     return Suspect(framework, chapter, divergences, evidence, decided)
 
 
@@ -124,7 +126,7 @@ def fitting(divergence: Divergence) -> str:
     if record and record.failure and record.failure.device is not None:
         why = "a reduction is missing or incomplete, or an operation is not deterministic"
         return f"{FITS}copies of {record.failure.tensor} differ: {why}"
-    recomputed = divergence.result.recomputed.get(run.name) if run else None
+    recomputed = divergence.result.peers.steps.get(run) if run else None
     with np.errstate(all="ignore"):
         return hint(run, recomputed) if run and recomputed and divergence.tensor else ""
 
@@ -156,7 +158,7 @@ def _of_numbers(
     loss = 0
     if "trajectory" in failed and "trajectory" in run.tolerances:
         ours = run.compared(run.arrays)["losses"]
-        expected = run.compared(result.expected(run))["losses"]
+        expected = run.compared(result.peers.expected(run))["losses"]
         loss = first_beyond(ours, expected, run.tolerances["trajectory"].limit)
         failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
     name = next((name for name in STAGES if name in failed), "")

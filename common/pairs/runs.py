@@ -7,12 +7,12 @@ from pathlib import Path
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.checks import between, second_loss, steps_of
-from common.compare.collect import identity, load
+from common.compare.collect import load
 from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
 from common.compare.limits import LIMITS
 from common.compare.recorded_steps import recompute
-from common.compare.runs import NUMERICAL, RecordedRun
+from common.compare.runs import NUMERICAL, RecordedRun, identity
 from common.models.weights_file import INDEX, bfloat16_note, load_arrays
 from common.pairs.arrays import PairVerdict, compare_arrays, joined
 from common.records.fingerprint import source_digest
@@ -64,7 +64,7 @@ def compare_runs(
     rounded = tolerance is None and coarser.record.config.dtype == "float32"
     steps = [recompute(whole(run)) if rounded else None for run in (ours, expected)]
     runs = zip((ours, expected), steps, strict=True)
-    arrays = [(found.as_in_float64(run) if found else run).arrays for run, found in runs]
+    arrays = [found.as_in_float64(run) if found else run.arrays for run, found in runs]
     limits = dict.fromkeys(NUMERICAL, tolerance)
     if tolerance is None:
         limits |= {name: coarser.limits.get(name) for name in NUMERICAL}

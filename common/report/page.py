@@ -8,7 +8,7 @@ import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, spec
-from common.compare.checks import SuiteResult
+from common.compare.comparison import SuiteResult
 from common.compare.findings import Verdict
 from common.diagnose.suspects import Suspect
 from common.report.plots import Line, Panel, plot
@@ -43,27 +43,14 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Su
 
 
 def picture(examined: SuiteResult) -> str:
-    """The URI of a picture of a suite's losses and their distance from the reference."""
-    if not examined.runs:
+    """The URI of a picture of the losses of a suite's runs."""
+    runs = examined.loaded.runs
+    if not runs:
         return ""
-    losses, distances = [], []
-    for run in examined.runs:
-        ours = run.arrays["losses"]
-        expected = examined.others(run).get("losses", np.empty(0))
-        line = run.record.framework, run.devices, np.arange(1, len(ours) + 1)
-        losses.append(Line(*line, ours))
-        if expected.shape == ours.shape:
-            with np.errstate(all="ignore"):
-                far = np.abs(ours - expected) / (np.abs(expected).max() or 1.0)
-            distances.append(Line(*line, far))
-    compared = len(examined.runs[0].compared(examined.runs[0].arrays)["losses"])
-    checks = [check for check in examined.comparison.checks if check.check == "trajectory"]
-    limits = [(compared, check.tolerance) for check in checks if check.tolerance]
-    image = plot(
-        [
-            Panel("step", "training loss", losses),
-            Panel("step", "relative distance", distances, log=True, limits=limits[:1]),
-        ]
-    )
+    lines = []
+    for run in runs:
+        losses = np.array(run.record.losses)
+        lines.append(Line(run.record.framework, run.devices, np.arange(1, len(losses) + 1), losses))
+    image = plot([Panel("step", "training loss", lines)])
     # An image within the page can run nothing, and fetch nothing.
     return "data:image/svg+xml;base64," + base64.b64encode(image.encode()).decode()

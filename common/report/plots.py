@@ -35,13 +35,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """A pair of axes; each of `limits`, (x, y), is a horizontal line at y, up to x."""
+    """A pair of axes."""
 
     xlabel: str
     ylabel: str
     lines: Sequence[Line]
-    log: bool = False
-    limits: Sequence[tuple[float, float]] = ()
 
 
 def plot(panels: Sequence[Panel]) -> str:
@@ -65,14 +63,9 @@ def plot(panels: Sequence[Panel]) -> str:
 
 def drawn(panel: Panel, top: float) -> Iterator[str]:
     """The axes with their ticks, and the lines, the thin ones on top."""
-    height = np.log10 if panel.log else np.asarray
     lines = sorted(panel.lines, key=lambda line: line.devices)
-    with np.errstate(divide="ignore"):  # 0 is not drawn where there are logarithms
-        heights = [height(line.y) for line in lines]
-    limits = [(end, height(y)) for end, y in panel.limits]
     bottom, right = top + HEIGHT, MARGIN + WIDTH
-    xs = ends([line.x for line in lines])
-    ys = ends([*heights, *(np.array([y]) for _, y in limits)])
+    xs, ys = ends([line.x for line in lines]), ends([line.y for line in lines])
 
     def across(x: Any) -> Any:
         return np.interp(x, xs, (MARGIN, right))
@@ -83,18 +76,14 @@ def drawn(panel: Panel, top: float) -> Iterator[str]:
     yield svg.path(f"M{MARGIN} {top:.0f}V{bottom:.0f}H{right}", "frame")
     for tick in ticks(*xs, least=1):
         yield svg.text(across(tick), bottom + 16, f"{tick:g}")
-    for tick in ticks(*ys, least=1 if panel.log else 0):
+    for tick in ticks(*ys):
         yield svg.path(f"M{MARGIN} {down(tick):.1f}H{right}", "rule")
-        label = f"1e{tick:.0f}" if panel.log else f"{tick:g}"
-        yield svg.text(MARGIN - 6, down(tick) + 4, label, anchor="end")
+        yield svg.text(MARGIN - 6, down(tick) + 4, f"{tick:g}", anchor="end")
     yield svg.text(MARGIN + WIDTH / 2, bottom + 34, panel.xlabel)
     yield svg.text(MARGIN, top - 8, panel.ylabel, anchor="start")
-    for end, y in limits:
-        yield svg.path(f"M{MARGIN} {down(y):.1f}H{across(end):.1f}", "flow")
-        yield svg.text(MARGIN + 4, down(y) + 14, "limit", anchor="start")
-    for line, y in zip(lines, heights, strict=True):
-        shown = np.isfinite(y)
-        pairs = zip(across(line.x[shown]), down(y[shown]), strict=True)
+    for line in lines:
+        shown = np.isfinite(line.y)
+        pairs = zip(across(line.x[shown]), down(line.y[shown]), strict=True)
         points = "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs)
         yield line.path(f"M{points}") if points else ""
 
@@ -107,7 +96,7 @@ def ends(arrays: Sequence[Array]) -> tuple[float, float]:
     return low, high if high > low else low + 1
 
 
-def ticks(low: float, high: float, least: float) -> Array:
+def ticks(low: float, high: float, least: float = 0) -> Array:
     """At most seven round numbers, `least` or more apart."""
     most = (high - low) / 6
     power = 10.0 ** math.floor(math.log10(most))

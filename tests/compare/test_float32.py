@@ -59,24 +59,24 @@ class FlipsOnGpus(OnGpus, Flips):
 
 @pytest.mark.usefixtures("doubtful")
 def test_a_gpu_may_decide_on_a_unit_otherwise_than_a_cpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     suite = Suite("concise", "float32-own", "own", (1,), (), ROUNDED)
-    monkeypatch.setattr("common.compare.folder.SUITES", [suite, *on_gpus([suite])])
+    chosen: Any = {"frameworks": ("jax", "pytorch"), "known": [suite, *on_gpus([suite])]}
     (tmp_path / "gpu").mkdir()
     for framework, (place, chapter) in product(
         ("jax", "pytorch"), {"own": NumpyConcise(), "gpu/own": FlipsOnGpus()}.items()
     ):
         kind = "gpu" if "gpu" in place else "cpu"
         make(tmp_path / place, framework, chapter, 1, **ROUNDED, device_kind=kind)
-    verdict = judge(tmp_path, frameworks=("jax", "pytorch"))
+    verdict = judge(tmp_path, **chosen)
     assert verdict.passed
     assert "gpus" in {check.check for check in verdict.checks}
     path = tmp_path / "own/jax-concise-1dev.json"
     tensors = read_tensors(path, read_record(path))
     del tensors["trace/weights/1/fc.bias"]
     write_record(path, read_record(path), tensors)
-    verdict = judge(tmp_path, frameworks=("jax", "pytorch"))
+    verdict = judge(tmp_path, **chosen)
     assert failed(verdict) == {("shapes", "jax", 1)}
 
 
@@ -183,13 +183,12 @@ def far_from_zero(*args: Any) -> Weights:
 @pytest.mark.usefixtures("doubtful")
 @pytest.mark.parametrize(("start", "lr"), [(initial_weights, 1e-3), (far_from_zero, 1e-7)])
 def test_a_flip_is_taken_off_the_velocity_and_nothing_else_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Any, lr: float
+    tmp_path: Path, start: Any, lr: float
 ) -> None:
-    monkeypatch.setattr("agreement.initial_weights", start)
     run = {"chapter": "strategies", "dtype": "float32", "lr": lr, "steps": 3}
     for framework in ("jax", "mxnet"):
         chapter = FlipsWithMomentum() if framework == "jax" else Momentum()
-        path = make(tmp_path, framework, chapter, 1, **run)
+        path = make(tmp_path, framework, chapter, 1, start=start, **run)
     counted = {("plan", framework, 1) for framework in ("jax", "mxnet")}  # of NumPy, nothing is
     assert failed(judge(tmp_path, frameworks=("jax", "mxnet"))) == counted
     record = read_record(path)

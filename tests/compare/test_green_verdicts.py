@@ -3,11 +3,10 @@
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy_chapter as chapters
 import pytest
-from agreement import CONCISE, answer, answered, failed, judge, make
+from agreement import CONCISE, failed, judge, make
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
@@ -56,19 +55,6 @@ def test_a_suite_is_what_it_plans_in_every_setting(tmp_path: Path) -> None:
     assert planned.failures[0].note == "batch_size is 10, and the suite asks for 16"
 
 
-def test_a_floor_holds_for_its_whole_preset_and_for_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("common.compare.recorded_steps.checked_logits", answered)
-    settings = {"preset": "quick", "epochs": 1, "steps": None}
-    for framework in ("jax", "mxnet"):
-        answer(make(tmp_path, framework, chapters.NumpyChapter(), 1, **settings), 0.1)
-    verdict = judge(tmp_path, frameworks=("jax", "mxnet"))
-    assert verdict.passed
-    checks = {check.check for comparison in verdict.comparisons for check in comparison.checks}
-    assert not checks & {"accuracy", "spread", "curve"}
-
-
 def test_a_run_without_its_like_is_compared_with_numpy_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,12 +96,10 @@ def test_an_old_verdict_does_not_outlive_an_error(results: Path) -> None:
 
 
 def test_results_that_cannot_be_written_to_are_judged(
-    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refusal = Mock(side_effect=OSError(30, "Read-only file system"))
-    monkeypatch.setattr("common.parity.write_text", refusal)
-    monkeypatch.setattr("common.parity.destination", refusal)
+    (results / "parity.json").mkdir()
     assert main([str(results)]) == 0
     out, err = capsys.readouterr()
     assert "every framework computed the same" in out
-    assert "the verdict is only printed: [Errno 30] Read-only file system" in err
+    assert "the verdict is only printed: " in err

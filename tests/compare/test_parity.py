@@ -1,7 +1,7 @@
 """Each parity check sees the bug that it exists for, and names the framework that has it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -11,17 +11,32 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, answered, edit, failed, judge, make, make_runs, rewrite
+from agreement import (
+    changed,
+    edit,
+    failed,
+    judge,
+    make,
+    make_runs,
+    of_suite,
+    rewrite,
+    trained,
+)
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
+from common.chapters.suites import Suite
+from common.compare.checks import CHECKS
+from common.compare.findings import Check, nearest_to_failing
 from common.compare.limits import LIMITS
-from common.compare.runs import NUMERICAL, final_accuracy
-from common.data.minibatches import Batch, minibatches
+from common.compare.peers import Peers, Reference, answer_of
+from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
+from common.records.record import Epoch, Record
 from common.records.store import read_record, read_tensors
-from common.report.text import rows
+from common.settings.arguments import all_settings
+from common.settings.config import Config
 
 LATER = {"trajectory", "weights", "outcome"}
 EVERY = {"gradient", *LATER, "devices"}
@@ -86,31 +101,17 @@ def test_a_planted_bug_is_caught_and_its_framework_named(
     assert devices in {k for _, _, k in found}
 
 
-def test_a_wrong_label_in_a_step_that_is_not_kept_is_seen(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def mislabelled(*data: Any, **how: Any) -> Iterator[Batch]:
-        for X, y in minibatches(*data, **how):
-            yield X, np.append(y[:-1], (y[-1] + 1) % 10).astype(np.uint8)
-
-    monkeypatch.setattr("common.compare.collect.INPUTS", ())
-    assert judge(results).passed
-    monkeypatch.setattr("common.training.loop.minibatches", mislabelled)
-    make(results / "float64", "jax", chapters.NumpyChapter(), 2)
-    (check,) = judge(results).failures
-    assert check.note == "minibatches of epoch 1 are not those of others"
-
-
-def test_one_order_for_all_epochs_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first_order(*data: Any, epoch: int, **how: Any) -> Iterator[Batch]:
-        return minibatches(*data, epoch=0, **how)
-
-    monkeypatch.setattr("common.training.loop.minibatches", first_order)
-    long = {"epochs": 2, "steps": None}
-    for framework in ("jax", "mxnet"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 2, **long)
-    notes = {check.note for check in judge(tmp_path, frameworks=["jax", "mxnet"]).failures}
-    assert "epochs 1 and 2 have the same minibatches in the same order" in notes
+def test_other_minibatches_than_those_of_most_runs_are_seen() -> None:
+    """Also of steps that are not kept."""
+    runs = [trained(name, chapters.NumpyChapter(), 1) for name in FRAMEWORKS]
+    (epoch,) = runs[0].record.epochs
+    other = changed(runs[0], epochs=[epoch.model_copy(update={"minibatches_sha256": "0" * 64})])
+    first, *right = of_suite(other, *runs[1:]).found
+    assert (first.run, first.trouble) == (None, "minibatches of epoch 1 are not those of others")
+    assert [entry.run for entry in right] == runs[1:]
+    twice = [epoch, epoch.model_copy(update={"epoch": 2})]
+    (found,) = of_suite(changed(runs[0], epochs=twice)).found
+    assert found.trouble == "epochs 1 and 2 have the same minibatches in the same order"
 
 
 def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) -> None:
@@ -199,41 +200,66 @@ def test_runs_are_compared_with_each_other_in_their_beginnings(
         assert failed(judge(tmp_path)) == {(check, "jax", 2) for check in seen}
 
 
-def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 300}
-    monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
-    monkeypatch.setattr("common.compare.recorded_steps.checked_logits", answered)
-    for framework, devices in product(FRAMEWORKS, (1, 2)):
-        make(tmp_path, framework, chapters.NumpyChapter(), devices, **quick)
-        answer(tmp_path / f"{framework}-scratch-{devices}dev.json", 0.90)
-    assert judge(tmp_path).passed
-    answer(tmp_path / "jax-scratch-1dev.json", 0.99)  # their mean is still near enough
-    assert judge(tmp_path).passed
-    answer(tmp_path / "jax-scratch-2dev.json", 0.92)
+def of_preset(framework: str, devices: int, *epochs: float, losses: Any = ()) -> RecordedRun:
+    """A run of the quick preset that was not trained: it has accuracies, and losses."""
+    settings = all_settings(framework, "scratch", {"preset": "quick"})
+    config = Config.of(settings, devices, "cpu").on_data("synthetic", *EXAMPLES["synthetic"])
+    steps = len(losses) // len(epochs)
+    figures = [
+        Epoch(epoch=n, steps=steps or 1, test_accuracy=share, seconds=1, images_per_second=1)
+        for n, share in enumerate(epochs, 1)
+    ]
+    names = {"framework": framework, "chapter": "scratch", "config": config, "epochs": figures}
+    record = Record.model_construct(**names, data_sha256="", initial_weights_sha256="")
+    return RecordedRun(record.model_copy(update={"losses": [*losses]}), {"losses": losses})
+
+
+def found(check: str, *runs: RecordedRun, expected: Any = None) -> dict[str, Check]:
+    """What a check finds of runs, by framework and devices."""
+    reference = Reference("", {"losses": expected}, [])
+    every = {answer_of(run): reference for run in runs}
+    peers = Peers(Suite("scratch", "quick", ".", (), (), {}), runs, {}, every)
+    checks = {f"{x.record.framework} {x.devices}": CHECKS[check](x, peers) for x in runs}
+    return {name: check for name, check in checks.items() if check}
+
+
+def test_accuracy_has_a_floor_and_a_spread() -> None:
+    def red(*shares: float, frameworks: Sequence[str] = FRAMEWORKS) -> set[str]:
+        runs = [of_preset(name, k, 0.9) for name, k in product(frameworks, (1, 2))]
+        ours = zip((1, 2), shares, strict=True)
+        runs = [run for run in runs if run.record.framework != "jax"]
+        runs += [of_preset("jax", k, share) for k, share in ours]
+        checks = found("spread", *runs)
+        assert len(checks) == len(runs)
+        return {name for name, check in checks.items() if not check.passed}
+
+    assert red(0.9, 0.9) == set()
+    assert red(0.99, 0.9) == set()  # their mean is still near enough
     # The others are as far from it as it is from them, but agree with each other.
-    assert failed(judge(tmp_path)) == {("spread", "jax", k) for k in (1, 2)}
-    found = failed(judge(tmp_path, frameworks=("jax", "mxnet")))
-    assert found == {("spread", *run) for run in product(("jax", "mxnet"), (1, 2))}
-    answer(tmp_path / "jax-scratch-1dev.json", 0.5)
-    verdict = judge(tmp_path)
-    assert ("accuracy", "jax", 1) in failed(verdict)
-    assert "0.500 ✗" in str([*rows(verdict.comparisons[0])])  # of both, the one nearer to failing
+    assert red(0.99, 0.92) == {"jax 1", "jax 2"}
+    both = {f"{name} {k}" for name, k in product(("jax", "mxnet"), (1, 2))}
+    assert red(0.99, 0.92, frameworks=("jax", "mxnet")) == both
+    low = found("accuracy", of_preset("jax", 1, 0.5), of_preset("jax", 2, 0.92))
+    assert [(x.passed, x.distance) for x in low.values()] == [(False, 0.5), (True, 0.92)]
+    assert nearest_to_failing(low.values()).distance == 0.5
 
 
-def test_the_mean_loss_of_every_epoch_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
-    monkeypatch.setattr("common.compare.recorded_steps.checked_logits", answered)
-    for framework in ("pytorch", "jax", "mxnet"):
-        run = {"preset": "quick", "epochs": 6, "steps": None}
-        answer(make(tmp_path, framework, chapters.NumpyChapter(), 1, **run), *[0.9] * 6)
-    path = tmp_path / "jax-scratch-1dev.json"
-    losses = json.loads(path.read_text())["losses"]
-    edit(path, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])
-    verdict = judge(tmp_path, frameworks=("pytorch", "jax", "mxnet"))
-    assert failed(verdict) == {("curve", "jax", 1), ("steps", "jax", 1)}
-    assert "epoch 6" in {check.where for check in verdict.failures}
+def test_the_mean_loss_of_every_epoch_is_compared() -> None:
+    right = np.linspace(2, 1, 24)
+    wrong = np.where(np.arange(24) < 20, right, 2 * right)
+    for losses, passed, where in ((wrong, False, "epoch 6"), (right, True, "epoch 1")):
+        run = of_preset("jax", 1, *[0.9] * 6, losses=losses)
+        (check,) = found("curve", run, expected=right).values()
+        assert (check.passed, check.where) == (passed, where)
+
+
+def test_a_floor_holds_for_its_whole_preset_and_for_nothing_else() -> None:
+    run = of_preset("jax", 1, 0.1, losses=np.ones(24))
+    config = run.record.config.model_copy(update={"lr": 0.5})
+    other = changed(run, config=config)
+    for check in ("accuracy", "spread", "curve"):
+        assert not found(check, other, other, expected=np.ones(24))
+    assert found("accuracy", run)["jax 1"].passed is False
 
 
 def test_a_run_ends_with_an_accuracy() -> None:

@@ -5,11 +5,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import agreement
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import ROUNDED as CONCISE, failed, judge, make, nowhere_zero, rewrite
+from agreement import (
+    ROUNDED as CONCISE,
+    SETTINGS,
+    failed,
+    judge,
+    make,
+    nowhere_zero,
+    rewrite,
+    trained,
+)
 from numpy_chapter import Flips, NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
@@ -98,7 +106,7 @@ SMALL: dict[str, Any] = {"dtype": "float32", "steps": 2}
 def judged(folder: Path, lr: float, chapter: chapters.NumpyChapter) -> Verdict:
     for framework in ("jax", "mxnet"):
         made = chapter if framework == "jax" else chapters.NumpyChapter()
-        make(folder, framework, made, 1, **SMALL, lr=lr)
+        make(folder, framework, made, 1, start=nowhere_zero, **SMALL, lr=lr)
     return judge(folder, frameworks=("jax", "mxnet"))
 
 
@@ -110,9 +118,8 @@ class Slips(chapters.NumpyChapter):
 
 
 def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(agreement, "initial_weights", nowhere_zero)
     verdict = judged(tmp_path, 1e-20, chapters.NumpyChapter())
     assert verdict.passed
     steps = [each for each in verdict.comparisons[0].checks if each.check == "steps"]
@@ -124,17 +131,14 @@ def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
     assert conclusion(verdict).endswith(f"; {LOST}")
     # A suite has no such step.
     names = "batch_size", "seed", "train_examples", "test_examples", "init_weights"
-    settings = {**SMALL, "lr": 1e-20, **{name: agreement.SETTINGS[name] for name in names}}
+    settings = {**SMALL, "lr": 1e-20, **{name: SETTINGS[name] for name in names}}
     suite = Suite("scratch", "float32", ".", (1,), (), settings)
-    monkeypatch.setattr("common.compare.folder.SUITES", [suite])
-    assert failed(judge(tmp_path, frameworks=("jax", "mxnet"))) == {
+    assert failed(judge(tmp_path, frameworks=("jax", "mxnet"), known=[suite])) == {
         ("steps", name, 1) for name in ("jax", "mxnet")
     }
-    monkeypatch.undo()
-    monkeypatch.setattr(agreement, "initial_weights", nowhere_zero)
     # At this rate rounding hides one tensor wholly, of others not all.
     for rate, lost in ((1e-8, 2), (1e-5, 0)):
-        run = read_run(make(tmp_path, "jax", chapters.NumpyChapter(), 1, **SMALL, lr=rate))
+        run = trained("jax", chapters.NumpyChapter(), 1, start=nowhere_zero, **SMALL, lr=rate)
         again = recompute(run)
         assert again
         assert (len(again.hidden), len(again.steps["update"])) == (lost, 16)

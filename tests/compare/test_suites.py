@@ -1,16 +1,15 @@
 """Suites whose runs rest on others."""
 
-import json
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import agreement
 import numpy as np
 import pytest
-from agreement import edit, failed, judge, make, rewrite
+from agreement import edit, failed, make, rewrite
 from numpy_chapter import NumpyChapter, OnGpus, SumInsteadOfMean
 
 from common.backends.frameworks import FRAMEWORKS
@@ -18,15 +17,15 @@ from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS
 from common.chapters.spec import Settings
 from common.chapters.suites import SUITES, Suite, on_gpus
+from common.compare.comparison import verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import only_in_grid, verdict_on
+from common.compare.folder import only_in_grid
 from common.compare.numpy_nets import Step
 from common.compare.runs import follows_preset
 from common.grid import runs
-from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
 from common.records.trace import traced_steps
-from common.report.text import conclusion, not_run, subtitle
+from common.report.text import conclusion, not_run, print_verdict, subtitle
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 
@@ -39,6 +38,7 @@ FOR_SOME = Suite(
     *("scratch", "float64-own", "own", (2,), (), RING), alone_in="float64", lacking={"mxnet": WHY}
 )
 (ON_GPUS,) = on_gpus([FOR_ALL])
+KNOWN = FOR_ALL, FOR_SOME, ON_GPUS
 WITH_GPU = FRAMEWORKS[:3]
 
 
@@ -61,9 +61,8 @@ def run(folder: Path, suite: Suite, framework: str, devices: int, backend: Any =
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Runs of all three suites, where they replace the project's."""
-    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, FOR_SOME, ON_GPUS])
+def folder(tmp_path: Path) -> Path:
+    """Runs of all three suites."""
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         run(tmp_path, FOR_ALL, framework, devices)
         if framework in WITH_GPU:
@@ -71,6 +70,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for framework in WITH_GPU:
         run(tmp_path, FOR_SOME, framework, 2)
     return tmp_path
+
+
+def judge(folder: Path, **chosen: Any) -> Verdict:
+    """The verdict on these suites in place of the project's."""
+    return agreement.judge(folder, **{"known": KNOWN, **chosen})
 
 
 def judged(folder: Path, **extent: Any) -> Verdict:
@@ -87,27 +91,23 @@ def test_what_some_lack_is_told_and_not_missed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "own/mxnet-scratch-1dev.json").write_text("no record")  # which is left out
-    assert main([str(folder), "--suites"]) == 0
+    verdict = judge(folder, planned=Suite.counts)
+    print_verdict(verdict)
     said = capsys.readouterr().out
     assert f"no runs of mxnet: {WHY}" in " ".join(said.split())
     lines = said.splitlines()
     assert "float64-own: pytorch, tensorflow and jax agree (not supported by mxnet)" in lines
     every = "checks passed: every framework computed the same, in all suites that it supports"
     assert lines[-1].endswith(every)
-    kept = json.loads((folder / "parity.json").read_text())
-    for_all, for_some = kept["comparisons"]
-    assert (for_all["lacking"], for_some["lacking"]) == ({}, {"mxnet": WHY})
-    assert {check["framework"] for check in for_some["checks"]} == {*WITH_GPU}
-    assert "devices" in {check["check"] for check in for_some["checks"]}
+    for_all, for_some = verdict.comparisons
+    assert (for_all.lacking, for_some.lacking) == ({}, {"mxnet": WHY})
+    assert {check.framework for check in for_some.checks} == {*WITH_GPU}
+    assert "devices" in {check.check for check in for_some.checks}
     path = folder / "own/jax-scratch-2dev.json"
     weights = read_tensors(path, read_record(path))["weights/fc2.bias"]
     rewrite(path, {"weights/fc2.bias": weights + 1})
-    assert main([str(folder), "--suites"]) == 1
+    print_verdict(judge(folder, planned=Suite.counts))
     assert " agree" not in capsys.readouterr().out.split("FAILED", 1)[1]
-    if find_spec(PAGE_NEEDS):  # which all have, but for what has NumPy 1.23
-        page = (folder / "parity.html").read_text()
-        assert "<td>none</td>" in page
-        assert f"no runs of mxnet: {WHY}" in page
 
 
 def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) -> None:
@@ -143,16 +143,15 @@ def test_a_suite_of_which_nothing_is_planned_is_refused(folder: Path) -> None:
 
 
 def test_a_wrong_run_of_some_is_not_what_other_suites_are_compared_with(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
     again = replace(FOR_SOME, name="float64-again", folder="again", lacking={})
     lacking = dict.fromkeys(("pytorch", "tensorflow", "mxnet"), WHY)
     suites = [FOR_ALL, replace(FOR_SOME, lacking=lacking), again]
-    monkeypatch.setattr("common.compare.folder.SUITES", suites)
     for framework in FRAMEWORKS:
         run(folder, again, framework, 2)
     run(folder, FOR_SOME, "jax", 2, SumInsteadOfMean())
-    found = judge(folder, planned=Suite.counts).failures
+    found = judge(folder, planned=Suite.counts, known=suites).failures
     assert {(each.suite, each.framework) for each in found} == {("float64-own", "jax")}
 
 
@@ -174,16 +173,16 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
 
 
 def test_a_resumed_run_has_the_bits_of_the_straight_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
     asked = {**SETTINGS, "checkpoint_every": 1}
     again = Suite(
         "scratch", "resumed", "resumed", (2,), (), asked, repeats="float64", alone_in="float64"
     )
-    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, again])
     (folder / "resumed").mkdir()
     path = run(folder, replace(again, settings=SETTINGS), "jax", 2)
     chosen: dict[str, Any] = {"frameworks": ["jax"], "planned": Suite.counts}
+    chosen["known"] = FOR_ALL, again
     trouble = "resumed", "jax", 2
     assert wrong(judge(folder, **chosen)) == {(*trouble, "it was not resumed")}
     resumption = {"step": 1, "started": "2030", "framework": "jax", "devices": 2}
@@ -194,9 +193,8 @@ def test_a_resumed_run_has_the_bits_of_the_straight_one(
     (check,) = judge(folder, **chosen).failures
     assert (check.check, check.why) == ("resumed", "weights/fc2.bias has other bits")
     # Without a straight run, it is compared with NumPy's steps.
-    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, replace(again, repeats="")])
-    assert judge(folder, **chosen).passed
-    monkeypatch.setattr("common.compare.folder.SUITES", [FOR_ALL, again])
+    straight = {**chosen, "known": [FOR_ALL, replace(again, repeats="")]}
+    assert judge(folder, **straight).passed
     (folder / "float64/jax-scratch-2dev.json").unlink()
     assert (*trouble, "there is no straight run to compare with") in wrong(judge(folder, **chosen))
 

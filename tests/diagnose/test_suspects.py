@@ -5,7 +5,8 @@ from pathlib import Path
 from agreement import edit, failed, make
 from numpy_chapter import NumpyChapter, UnnoticedStaleReplica
 
-from common.compare.folder import examine, verdict_on
+from common.compare.comparison import verdict_on
+from common.compare.folder import examine
 from common.diagnose.suspects import suspects
 from common.records.record import Failure
 

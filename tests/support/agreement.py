@@ -1,29 +1,36 @@
 """Folders of records in which four frameworks agree, and functions that spoil them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
-from common.base.arrays import Array, Weights
+from common.base.arrays import Weights
 from common.base.machine import now
 from common.chapters.chapters import spec
+from common.chapters.suites import Suite
+from common.compare.collect import LoadedRecord, LoadedSuite, alike
+from common.compare.comparison import SuiteResult, compare, verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import examine, verdict_on
+from common.compare.folder import load
+from common.compare.peers import Steps
+from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.runs import RecordedRun
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models import initial
 from common.models.initial import initial_weights
+from common.pairs.runs import read_run
 from common.records.record import name_of
 from common.records.store import read_record, read_tensors, write_record
-from common.records.trace import checked_images
 from common.settings.config import Config
 from common.training.checkpoints import Files
 from common.training.run import Run, marked
@@ -73,7 +80,15 @@ def config_of(settings: Mapping[str, Any]) -> Config:
     return Config(**rest, options=kind(**{name: settings[name] for name in names}))
 
 
-def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
+def make(
+    folder: Path,
+    framework: str,
+    backend: Any,
+    devices: int,
+    start: Callable[..., Weights] = initial_weights,
+    data: Dataset = DATA,
+    **settings: Any,
+) -> Path:
     """The record of a run of `backend`, a chapter, under a framework's name."""
     settings = {**SETTINGS, **settings, "framework": framework, "devices": devices}
     if settings["chapter"] == "concise":
@@ -81,12 +96,12 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     if settings["chapter"] != "scratch":
         del settings["allreduce"]
     config = config_of(settings)
-    weights = initial_weights(config.shapes(), config.seed, config.dtype)
+    weights = start(config.shapes(), config.seed, config.dtype)
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
     folder.mkdir(exist_ok=True)
-    data = DATA.first(config.train_examples, config.test_examples)
+    data = data.first(config.train_examples, config.test_examples)
     run = Run(config, Files(folder, quiet=True), data, "auto", flags, now(), {})
     # The chapter need be no module.
     loaded = patch("common.training.run.backend", lambda *_: backend)
@@ -104,9 +119,54 @@ def make_runs(
         make(folder / f"{dtype}-{chosen['batch_norm']}", framework, backend, devices, **chosen)
 
 
+def trained(framework: str, backend: Any, devices: int, **settings: Any) -> RecordedRun:
+    """A run in memory."""
+    with TemporaryDirectory() as folder:
+        return read_run(make(Path(folder), framework, backend, devices, **settings))
+
+
+def changed(
+    run: RecordedRun, arrays: Mapping[str, Any] | None = None, **fields: Any
+) -> RecordedRun:
+    """A run in memory, with other arrays or other fields of its record."""
+    record = run.record.model_copy(update={"sha256": uuid4().hex, **fields})
+    losses = {"losses": np.array(record.losses)}
+    return RecordedRun(record, {**run.arrays, **losses, **(arrays or {})})
+
+
+def of_suite(*runs: RecordedRun, suite: Suite | None = None) -> LoadedSuite:
+    """Runs in memory as those of a suite."""
+    chapter = runs[0].record.chapter
+    suite = suite or Suite(chapter, "own", "own", (1,), (), {})
+    found = [LoadedRecord(run.record.framework, run.devices, run) for run in runs]
+    return LoadedSuite(suite, alike(found))
+
+
+def compared(*loaded: LoadedSuite) -> list[SuiteResult]:
+    """The results of suites, with NumPy's steps."""
+    return compare(loaded, steps_of(run for each in loaded for run in each.runs))
+
+
+def verdict(*runs: RecordedRun) -> Verdict:
+    """The verdict on runs in memory, as those of one suite."""
+    return verdict_on(compared(of_suite(*runs)))
+
+
 def judge(folder: Path, **chosen: Any) -> Verdict:
     """The verdict on the records in a folder."""
-    return verdict_on(examine(folder, **chosen))
+    return verdict_on(compared(*load(folder, **chosen)))
+
+
+COMPUTED: dict[str, Recomputed | None] = {}
+
+
+def steps_of(runs: Iterable[RecordedRun]) -> Steps:
+    """NumPy's steps of runs: those of a record are computed once."""
+    keys = {run: f"{run.record.sha256} {run.tolerances}" for run in runs if run.comparable}
+    new = {key: run for run, key in keys.items() if key not in COMPUTED}
+    computed = recompute_all([*new.values()])
+    COMPUTED.update({key: computed[run] for key, run in new.items()})
+    return {run: COMPUTED[key] for run, key in keys.items()}
 
 
 def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
@@ -139,9 +199,3 @@ def answer(path: Path, *accuracies: float) -> None:
     predictions = np.stack([np.where(rows, labels, labels ^ 1) for rows in right])
     logits = np.eye(10, dtype=record.config.dtype)[predictions[-1]]
     rewrite(path, {"test/predictions": predictions, "test/logits": logits}, epochs=epochs)
-
-
-def answered(run: RecordedRun) -> dict[int, Array]:
-    """The logits that a run has from `answer`, instead of those of its weights."""
-    places = checked_images(run.record.config)
-    return {len(run.record.losses): run.arrays["test/logits"][places]}

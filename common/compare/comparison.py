@@ -1,0 +1,135 @@
+"""The comparison: loaded runs and NumPy's steps in, the checks of each suite out.
+
+It reads no file, and keeps nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from common.chapters.suites import Suite
+from common.compare.checks import checks_of, later_distances, steps
+from common.compare.collect import LoadedRecord, LoadedSuite
+from common.compare.findings import Check, Comparison, Verdict
+from common.compare.peers import Peers, Steps, references_of
+from common.compare.recorded_steps import Recomputed, recompute_all
+from common.compare.runs import RecordedRun, other_settings
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What the checks of a suite found, and what its runs were compared with."""
+
+    loaded: LoadedSuite
+    peers: Peers
+    comparison: Comparison
+
+    @property
+    def suite(self) -> Suite:
+        return self.loaded.suite
+
+    def checks(self, entry: LoadedRecord) -> list[Check]:
+        who = entry.framework, entry.devices
+        checks = self.comparison.checks
+        return [check for check in checks if (check.framework, check.devices) == who]
+
+
+def recompute_steps(loaded: Sequence[LoadedSuite]) -> dict[RecordedRun, Recomputed | None]:
+    """NumPy's steps of the runs that are asked for, and of those that these rest on."""
+    asked = [x.suite for x in loaded if x.asked]
+    needed = {name for suite in asked for name in (suite.name, suite.alone_in, suite.repeats)}
+    recomputed: dict[RecordedRun, Recomputed | None] = {}
+    for each in loaded:
+        if each.suite.name in needed:
+            recomputed |= recompute_all([run for run in each.runs if run.comparable])
+    return recomputed
+
+
+def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
+    """The result of each suite that is asked for; runs with a wrong step are no reference."""
+    related = {(each.suite.chapter, each.suite.name): each.runs for each in loaded}
+    wrong = [run for each in loaded for run in with_wrong_step(each, steps)]
+    exact = references_of(filter(is_exact, chain(*related.values())), wrong)
+    results = []
+    for each in loaded:
+        suite = each.suite
+        rounded = references_of((run for run in each.runs if not is_exact(run)), wrong)
+        peers = Peers(
+            suite=suite,
+            runs=each.runs,
+            steps=steps,
+            references=rounded | exact,
+            alone=[x for x in related.get((suite.chapter, suite.alone_in), ()) if x.devices == 1],
+            repeated=related.get((suite.chapter, suite.repeats), ()),
+        )
+        if each.asked:
+            results.append(compare_suite(each, peers))
+    return results
+
+
+def is_exact(run: RecordedRun) -> bool:
+    return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
+
+
+def with_wrong_step(loaded: LoadedSuite, recomputed: Steps) -> list[RecordedRun]:
+    known = [run for run in loaded.runs if run in recomputed]
+    checks = [(run, steps(run, recomputed, loaded.suite)) for run in known]
+    return [run for run, check in checks if check and not check.passed]
+
+
+def compare_suite(loaded: LoadedSuite, peers: Peers) -> SuiteResult:
+    """The result of one suite, whose runs are compared with its peers."""
+    runs = loaded.runs
+    compared_with = [peers.reference(run).name for run in runs if peers.others(run)]
+    if any(peers.steps.get(run) for run in runs):
+        compared_with.insert(0, "NumPy's step from each run's own weights")
+    about = {"suite": name_of(loaded), "chapter": loaded.suite.chapter}
+    checks = []
+    for entry in loaded.found:
+        whose = {**about, "framework": entry.framework, "devices": entry.devices}
+        checks += [check.model_copy(update=whose) for check in checks_of(entry, peers)]
+    comparison = Comparison(
+        **about,
+        config=runs[0].record.config if runs else None,
+        compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
+        checks=checks,
+        shown=[check for run in runs for check in later_distances(run, peers)],
+        notes=[*loaded.notes, *variables_set(runs)],
+        lacking=dict(loaded.lacking),
+    )
+    return SuiteResult(loaded, peers, comparison)
+
+
+def name_of(loaded: LoadedSuite) -> str:
+    """The suite's; in the folder where runs go by default, only if they are as it plans."""
+    suite = loaded.suite
+    configs = [run.record.config for run in loaded.runs if suite.folder == "."]
+    other = any(other_settings(config, suite.settings, suite.kind) for config in configs)
+    return "own" if other else suite.name
+
+
+def variables_set(runs: Sequence[RecordedRun]) -> list[str]:
+    """Each variable that may change rounding, and the runs that had it."""
+    names: dict[str, list[str]] = {}
+    for run in runs:
+        for variable, value in run.record.environment.items():
+            name = f"{run.record.framework} on {run.devices}"
+            names.setdefault(f"{variable}={value}", []).append(name)
+    return [f"{variable} in {', '.join(names[variable])}" for variable in names]
+
+
+def verdict_on(
+    results: Sequence[SuiteResult],
+    not_run: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+    created: str = "",
+) -> Verdict:
+    comparisons = [result.comparison for result in results]
+    checks = [check for comparison in comparisons for check in comparison.checks]
+    return Verdict(
+        passed=bool(checks) and all(check.passed for check in checks),
+        created=created,
+        comparisons=comparisons,
+        not_run=list(not_run),
+        ignored=list(ignored),
+    )
