@@ -28,9 +28,6 @@ from common.compare.numpy_nets import SUMS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run
-from common.report.text import conclusion, subtitle
-
-LOST = "how 4 of 4 steps moved weights was not compared: rounding hides it"
 
 
 @pytest.mark.parametrize("lr", [0.05, 1e-30])
@@ -125,10 +122,6 @@ def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
     steps = [each for each in verdict.comparisons[0].checks if each.check == "steps"]
     assert {each.quantity for each in steps} <= {"loss", "logits"}
     assert {(each.hidden, each.steps) for each in steps} == {(2, 2)}
-    note = "rounding hides how weights moved: not compared in step 1, 2"
-    assert {each.note for each in steps} == {note}
-    assert subtitle(verdict.comparisons[0]).endswith(f"; {LOST}")
-    assert conclusion(verdict).endswith(f"; {LOST}")
     # A suite has no such step.
     names = "batch_size", "seed", "train_examples", "test_examples", "init_weights"
     settings = {**SMALL, "lr": 1e-20, **{name: SETTINGS[name] for name in names}}
