@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import DATA, ROUNDED, failed, judge, make, rewrite
-from numpy_chapter import Flips, Momentum, NumpyChapter, NumpyConcise, OnGpus, SumInsteadOfMean
+from numpy_chapter import (
+    Flips,
+    Momentum,
+    NumpyChapter,
+    NumpyConcise,
+    OnGpus,
+    SumInsteadOfMean,
+    flipped,
+)
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array, Weights
@@ -166,12 +174,7 @@ class FlipsWithMomentum(Momentum):
     """Decides a ReLU unit otherwise in every step."""
 
     def step(self, X: Array, y: Array) -> numpy_nets.Step:
-        found = super().step(X, y)
-        doubt = numpy_nets.Doubt("strategies", X, y, self.replicas[0], [(0, len(X))])
-        gains = (doubt.gain([unit]) for unit in doubt.units)
-        flip = max(gains, key=lambda gained: float(np.abs(gained["conv1.bias"]).max()))
-        grads = {name: g + flip[name].astype(g.dtype) for name, g in found.gradients.items()}
-        return replace(found, gradients=grads)
+        return flipped(self, super().step(X, y), X, y, "conv1.bias")
 
 
 def far_from_zero(*args: Any) -> Weights:

@@ -209,7 +209,7 @@ def of_preset(framework: str, devices: int, *epochs: float, losses: Any = ()) ->
         Epoch(epoch=n, steps=steps or 1, test_accuracy=share, seconds=1, images_per_second=1)
         for n, share in enumerate(epochs, 1)
     ]
-    names = {"framework": framework, "chapter": "scratch", "config": config, "epochs": figures}
+    names: Any = {"framework": framework, "chapter": "scratch", "config": config, "epochs": figures}
     record = Record.model_construct(**names, data_sha256="", initial_weights_sha256="")
     return RecordedRun(record.model_copy(update={"losses": [*losses]}), {"losses": losses})
 

@@ -39,7 +39,7 @@ def comparison(*checks: Check, suite: str = "float64", **more: Any) -> Compariso
     settings = all_settings("jax", "scratch", {"steps": 10, "lr_decay": "linear"})
     config = Config.of(settings, 2, more.pop("kind", "cpu")).on_data("synthetic", 951, 1101)
     against = "NumPy's step from each run's own weights"
-    about = {"suite": suite, "chapter": "scratch", "config": config, "compared_with": against}
+    about: Any = {"suite": suite, "chapter": "scratch", "config": config, "compared_with": against}
     return Comparison(**about, checks=list(checks), **more)
 
 

@@ -1,7 +1,7 @@
 """Folders of records in which four frameworks agree, and functions that spoil them."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from itertools import product
 from pathlib import Path
@@ -85,8 +85,8 @@ def make(
     framework: str,
     backend: Any,
     devices: int,
-    start: Callable[..., Weights] = initial_weights,
-    data: Dataset = DATA,
+    start: Any = initial_weights,
+    data: Any = DATA,
     **settings: Any,
 ) -> Path:
     """The record of a run of `backend`, a chapter, under a framework's name."""

@@ -264,12 +264,16 @@ class Flips(NumpyConcise):
     """Decides a ReLU unit otherwise in every step."""
 
     def step(self, X: Array, y: Array) -> numpy_nets.Step:
-        found = super().step(X, y)
-        doubt = numpy_nets.Doubt("concise", X, y, self.replicas[0], [(0, len(X))])
-        gains = (doubt.gain([unit]) for unit in doubt.units)
-        most = max(gains, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
-        flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
-        return replace(found, gradients=flipped)
+        return flipped(self, super().step(X, y), X, y, "stage1.block1.bn1.bias")
+
+
+def flipped(chapter: NumpyChapter, step: Step, X: Array, y: Array, bias: str) -> Step:
+    """The step with the unit in doubt decided otherwise that changes a bias's gradient most."""
+    doubt = numpy_nets.Doubt(chapter.name, X, y, chapter.replicas[0], [(0, len(X))])
+    gains = (doubt.gain([unit]) for unit in doubt.units)
+    most = max(gains, key=lambda gained: float(np.abs(gained[bias]).max()))
+    gradients = {name: g + most[name].astype(g.dtype) for name, g in step.gradients.items()}
+    return replace(step, gradients=gradients)
 
 
 class OnGpus(NumpyChapter):
