@@ -19,8 +19,8 @@ from agreement import (
     make,
     make_runs,
     of_suite,
-    rewrite,
     trained,
+    verdict,
 )
 from numpy_chapter import NumpyConcise
 
@@ -29,12 +29,13 @@ from common.base.errors import RequestError, RunError
 from common.chapters.suites import Suite
 from common.compare.checks import CHECKS
 from common.compare.findings import Check, nearest_to_failing
+from common.compare.folder import load
 from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Reference, answer_of
 from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
 from common.records.record import Epoch, Record
-from common.records.store import read_record, read_tensors
+from common.records.store import read_record
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 
@@ -47,11 +48,17 @@ def concise(folder: Path, batch_norm: str = "sync", **settings: Any) -> None:
     make_runs(folder, NumpyConcise(), batch_norm=batch_norm, layers=False, **settings)
 
 
-def test_agreement_passes_every_check_of_every_record(results: Path) -> None:
-    verdict = judge(results)
-    assert verdict.passed
-    checks = [check for comparison in verdict.comparisons for check in comparison.checks]
-    ran = {(check.check, check.framework, check.devices) for check in checks}
+@pytest.fixture(scope="module")
+def agreeing(good: Path) -> list[RecordedRun]:
+    """Right runs of LeNet in four frameworks, on 1, 2 and 3 devices."""
+    (loaded,) = load(good)
+    return loaded.runs
+
+
+def test_agreement_passes_every_check_of_every_record(agreeing: list[RecordedRun]) -> None:
+    found = verdict(*agreeing)
+    assert found.passed
+    ran = {(check.check, check.framework, check.devices) for check in found.checks}
     every = ("record", "shapes", *NUMERICAL, "steps")
     assert ran == {
         *product(every, FRAMEWORKS, (1, 2, 3)),
@@ -63,9 +70,9 @@ def test_agreement_passes_every_check_of_every_record(results: Path) -> None:
 def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> None:
     # The suite of float64 per device is resumed.
     concise(tmp_path, batch_norm, dtype="float64" if batch_norm == "sync" else "float32")
-    verdict = judge(tmp_path)
-    assert verdict.passed
-    (comparison,) = verdict.comparisons
+    judged = judge(tmp_path)
+    assert judged.passed
+    (comparison,) = judged.comparisons
     compared = {check.devices for check in comparison.checks if check.check == "devices"}
     # Per device, two devices compute something else than one.
     assert compared == ({2} if batch_norm == "sync" else set())
@@ -86,16 +93,15 @@ def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> No
     ],
 )
 def test_a_planted_bug_is_caught_and_its_framework_named(
-    request: pytest.FixtureRequest, tmp_path: Path, bug: Any, devices: int, expected: set[str]
+    agreeing: list[RecordedRun], tmp_path: Path, bug: Any, devices: int, expected: set[str]
 ) -> None:
     if issubclass(bug, NumpyConcise):
-        folder = tmp_path
-        concise(folder)
-        make_runs(folder, bug(), "jax", layers=False)
+        concise(tmp_path)
+        make_runs(tmp_path, bug(), "jax", layers=False)
+        found = failed(judge(tmp_path))
     else:
-        folder = request.getfixturevalue("results")
-        make(folder / "float64", "jax", bug(), devices)
-    found = failed(judge(folder))
+        wrong = trained("jax", bug(), devices)
+        found = failed(verdict(wrong, *(run for run in agreeing if run.name != wrong.name)))
     assert {name for name, _, _ in found} >= expected
     assert {framework for _, framework, _ in found} == {"jax"}
     assert devices in {k for _, _, k in found}
@@ -118,9 +124,9 @@ def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) 
     chosen = {"frameworks": ("jax", "mxnet")}
     for framework in chosen["frameworks"]:
         make(results / "float32", framework, chapters.NumpyChapter(), 1, dtype="float32")
-    verdict = judge(results, **chosen)
-    assert verdict.passed
-    assert "float64" in verdict.comparisons[1].compared_with
+    judged = judge(results, **chosen)
+    assert judged.passed
+    assert "float64" in judged.comparisons[1].compared_with
     for framework in chosen["frameworks"]:  # both wrong in the same way: their median would agree
         bug = chapters.SumInsteadOfMean()
         make(results / "float32", framework, bug, 1, dtype="float32")
@@ -152,16 +158,14 @@ def test_a_bug_that_shows_while_training_ends_the_run(results: Path, bug: Any, w
         ("logits/after", "outcome", 1e-6),
     ],
 )
-def test_one_wrong_entry_is_seen(results: Path, array: str, check: str, value: float) -> None:
-    path = results / "float64/pytorch-scratch-1dev.json"
-    record = read_record(path)
-    if array == "losses":
-        edit(path, losses=[*record.losses[:-1], record.losses[-1] + value])
-    else:
-        values = read_tensors(path, record)[array]
-        values.flat[-1] += value
-        rewrite(path, {array: values})
-    found = failed(judge(results))
+def test_one_wrong_entry_is_seen(
+    agreeing: list[RecordedRun], array: str, check: str, value: float
+) -> None:
+    run, *others = agreeing
+    values = run.arrays[array].copy()
+    values.flat[-1] += value
+    wrong = changed(run, {array: values}, **({"losses": [*values]} if array == "losses" else {}))
+    found = failed(verdict(wrong, *others))
     assert (check, "pytorch", 1) in found
     # Its other device counts no longer agree with it; no other framework is blamed.
     assert {(name, framework) for name, framework, _ in found} <= {
@@ -183,9 +187,9 @@ def test_runs_are_compared_with_each_other_in_their_beginnings(
     tmp_path: Path, dtype: str, beginning: int
 ) -> None:
     concise(tmp_path, dtype=dtype, steps=beginning + 1)
-    verdict = judge(tmp_path)
-    assert verdict.passed
-    (comparison,) = verdict.comparisons
+    judged = judge(tmp_path)
+    assert judged.passed
+    (comparison,) = judged.comparisons
     checks = {check.check for check in comparison.checks}
     assert checks == {"record", "shapes", "forward", "gradient", "trajectory", "steps", "devices"}
     record = tmp_path / f"{dtype}-sync" / "jax-concise-2dev.json"
