@@ -1,6 +1,5 @@
 """Which mistake fits what a step did, and that none fits what is no such mistake."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -53,50 +52,49 @@ def means(k: int) -> list[float]:
 LAST, RIGHT = an_update(LENET, 1), an_update(LENET)
 OLD, G = replace(RIGHT, weights=LAST.weights), RIGHT.applied
 BLANK = replace(RIGHT, X=0 * RIGHT.X[:1], y=0 * RIGHT.y[:1]).exact().gradients
-STEPS: dict[str, Callable[[], Weights]] = {
-    "the gradient is the right one × 3, the number of devices or stages": lambda: weighing(
-        [3] * N, RIGHT
-    ),
-    "the gradient is the right one ÷ 2, the number of microbatches": lambda: weighing(
-        [1 / 2] * N, RIGHT
-    ),
-    "the gradient is the right one × 7": lambda: weighing([7] * N, RIGHT),
-    "the sum over 11 examples": lambda: weighing([11] * N, RIGHT),
-    "the last minibatch weighed as a full one: 11 examples over 20": lambda: weighing(
-        [11 / 20] * N, RIGHT
-    ),
-    "the mean of the means of 3 devices or stages, which": lambda: weighing(means(3), RIGHT),
-    "the mean of the means of 2 microbatches, which": lambda: weighing(means(2), RIGHT),
-    "the mean of the means of 4 shards, which": lambda: weighing(means(4), RIGHT),
-    "of one of 3 devices or stages, example 8 and on": lambda: weighing(np.arange(N) < 8, RIGHT),
-    "without example 4": lambda: weighing(np.arange(N) != 4, RIGHT),
-    "without examples 4 and 7": lambda: weighing(~np.isin(np.arange(N), (4, 7)), RIGHT),
-    "examples count 1 or 2 times": lambda: weighing(1 + (np.arange(N) == 4), RIGHT),
-    "the weights before the last step: stale": lambda: OLD.exact().gradients,
-    "the last minibatch: stale by a step": lambda: LAST.applied,
-    "the optimizer's state was lost": lambda: {k: G[k] - RIGHT.carried[k] for k in G},
-    "fc2.bias is lost, in the last 3 of 10": lambda: (
-        G | {"fc2.bias": G["fc2.bias"] * (np.arange(10) < 7)}
-    ),
-    "gradient of fc2.bias is the right one × 3": lambda: G | {"fc2.bias": 3 * G["fc2.bias"]},
-    "fc2.bias is not changed": lambda: G | {"fc2.bias": 0 * G["fc2.bias"]},
-    "no weight is changed": lambda: weighing([0] * N, RIGHT),
-    "2 blank images": lambda: {k: G[k] + 2 / N * BLANK[k] for k in G},
-    "that of the sum over 11 examples divided by 10": lambda: weighing([1.1] * N, RIGHT),
-    "is that of class 3 read as class 5": lambda: (
-        replace(RIGHT, y=np.where(RIGHT.y == 3, 5, RIGHT.y)).exact().gradients
-    ),
-    "has 0.01 times the weight added": lambda: {k: G[k] + 0.01 * RIGHT.weights[k] for k in G},
-    "": lambda: {k: G[k] + 1e-4 * np.random.RandomState(0).random_sample(G[k].shape) for k in G},
-    "float32": lambda: G | {"fc1.weight": G["fc1.weight"].astype("float32")},
-    "order": lambda: G | {"fc2.bias": G["fc2.bias"][::-1]},
+COUNTED: dict[str, Any] = {
+    "the gradient is the right one × 3, the number of devices or stages": [3] * N,
+    "the gradient is the right one ÷ 2, the number of microbatches": [1 / 2] * N,
+    "the gradient is the right one × 7": [7] * N,
+    "the sum over 11 examples": [11] * N,
+    "the last minibatch weighed as a full one: 11 examples over 20": [11 / 20] * N,
+    "the mean of the means of 3 devices or stages, which": means(3),
+    "the mean of the means of 2 microbatches, which": means(2),
+    "the mean of the means of 4 shards, which": means(4),
+    "of one of 3 devices or stages, example 8 and on": np.arange(N) < 8,
+    "without example 4": np.arange(N) != 4,
+    "without examples 4 and 7": ~np.isin(np.arange(N), (4, 7)),
+    "examples count 1 or 2 times": 1 + (np.arange(N) == 4),
+    "no weight is changed": [0] * N,
+    "that of the sum over 11 examples divided by 10": [1.1] * N,
 }
+"""What is said if examples count so often."""
+
+MISREAD = replace(RIGHT, y=np.where(RIGHT.y == 3, 5, RIGHT.y))
+ODD = {k: G[k] + 1e-4 * np.random.RandomState(0).random_sample(G[k].shape) for k in G}
+STEPS: dict[str, Weights] = {
+    **{text: weighing(weights, RIGHT) for text, weights in COUNTED.items()},
+    "the weights before the last step: stale": OLD.exact().gradients,
+    "the last minibatch: stale by a step": LAST.applied,
+    "the optimizer's state was lost": {k: G[k] - RIGHT.carried[k] for k in G},
+    "fc2.bias is lost, in the last 3 of 10": {"fc2.bias": G["fc2.bias"] * (np.arange(10) < 7)},
+    "gradient of fc2.bias is the right one × 3": {"fc2.bias": 3 * G["fc2.bias"]},
+    "fc2.bias is not changed": {"fc2.bias": 0 * G["fc2.bias"]},
+    "2 blank images": {k: G[k] + 2 / N * BLANK[k] for k in G},
+    "is that of class 3 read as class 5": MISREAD.exact().gradients,
+    "has 0.01 times the weight added": {k: G[k] + 0.01 * RIGHT.weights[k] for k in G},
+    "": ODD,
+    "float32": {"fc1.weight": G["fc1.weight"].astype("float32")},
+    "order": {"fc2.bias": G["fc2.bias"][::-1]},
+}
+"""What is said of an update in which these arrays are wrong."""
+
 NOTHING = ("", "float32", "order")
 
 
 @pytest.mark.parametrize("text", STEPS)
 def test_what_a_step_did_is_named_by_what_fits(text: str) -> None:
-    update = replace(RIGHT, applied=STEPS[text]())
+    update = replace(RIGHT, applied=G | STEPS[text])
     wrong = [name for name in G if not np.array_equal(update.applied[name], G[name])]
     found = mistake(update, wrong, LAST)
     assert (found == "") if text in NOTHING else (text in found)
