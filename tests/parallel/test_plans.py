@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET, resnet18_shapes, trainable
-from common.parallel.ledger import Kept, Ledger, Usage
 from common.parallel.nets import resnet18, transformer
 from common.parallel.parts import parts_of, whole
 from common.parallel.strategies import refusal, split
@@ -34,22 +32,6 @@ def test_parts_are_the_whole(name: str, k: int) -> None:
         assert {n: v.tobytes() for n, v in joined.items()} == {
             n: v.tobytes() for n, v in weights.items()
         }
-
-
-def test_20_channels_are_cut_unevenly_for_3_devices() -> None:
-    plan = OPTIONS["tensor"].plan(3)
-    sizes = [part.size(LENET["conv1.bias"]) for part in plan.weights["conv1.bias"] if part]
-    assert sizes == [7, 7, 6]
-    rows = [part.size(LENET["conv2.weight"]) for part in plan.weights["conv2.weight"] if part]
-    assert rows == [50 * 25 * channels for channels in sizes]
-
-
-def test_the_same_part_with_other_bits_is_named() -> None:
-    layouts = OPTIONS["tensor"].plan(2).weights
-    held = [parts_of({n: np.zeros(s) for n, s in LENET.items()}, layouts, i) for i in (0, 1)]
-    held[1]["fc2.bias"] = held[1]["fc2.bias"] + 1
-    with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
-        whole(held, layouts, LENET)
 
 
 def sent(name: str, k: int, n: int, **changes: int) -> tuple[int, int]:
@@ -129,17 +111,3 @@ def test_what_devices_cannot_do_is_refused(
     assert "the 3 heads of a block do not divide over 2" in refusal(
         transformer(100, 1, heads=3), "tensor", 2
     )
-
-
-def test_bytes_count_as_long_as_tensors_are_kept() -> None:
-    ledger = Ledger(2, 8)
-    kept = Kept("activations", 1, ledger)
-    ledger.begin()
-    kept[0] = [np.zeros(3), np.zeros((2, 2))]
-    kept[1] = np.zeros(5)
-    kept[1] = np.zeros(1)
-    del kept[0]
-    kept.clear()
-    assert ledger.kept["activations"][1] == 0
-    usage: Usage = ledger.usage(4)
-    assert (usage.peak["activations"], usage.live) == ([0, 8 * 12], [0, 2])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Barrier
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.parallel.replicas import (
+    ONLY,
     Communicator,
     joined,
     same_everywhere,
@@ -32,7 +33,7 @@ class Member:
 
     number: int
     said: list[Array]
-    barrier: Barrier = field(default_factory=lambda: Barrier(1))
+    barrier: Barrier
 
     def processes(self) -> int:
         return len(self.said)
@@ -51,23 +52,12 @@ class Member:
         return found
 
 
-ALONE = Member(0, [np.zeros(0)])
-"""The only process of a run."""
-
-
 def in_each(processes: int, work: Callable[[Communicator], T]) -> list[T]:
     """What `work` gives in each of some processes, by rank."""
     said, barrier = [np.zeros(0)] * processes, Barrier(processes)
     members = [Member(number, said, barrier) for number in range(processes)]
     with ThreadPoolExecutor(processes) as pool:
         return list(pool.map(work, members))
-
-
-def copies(count: int) -> list[Weights]:
-    """Equal copies; NaN in the same place is the same."""
-    weights = {"weight": np.linspace(-1, 1, 12).reshape(3, 4), "bias": np.zeros(4)}
-    weights["bias"][1] = np.nan
-    return [{name: array.copy() for name, array in weights.items()} for _ in range(count)]
 
 
 @given(st.integers(0, 5000), st.integers(1, 64))
@@ -88,7 +78,7 @@ def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: i
     for examples in range(61):
         found = []
         for rank in range(processes):
-            member = Member(rank, [np.zeros(0)] * processes)
+            member = Member(rank, [np.zeros(0)] * processes, Barrier(1))
             here = ByWrapper(none, none, none, none, hosts=member).here(
                 range(examples), range(devices)
             )
@@ -109,32 +99,26 @@ def test_rows_of_all_processes_are_joined_by_rank(counts: tuple[int, ...]) -> No
     for found in in_each(len(counts), work):
         assert found.dtype == rows.dtype
         assert np.array_equal(found, rows)
-    assert joined(rows, ALONE) is rows
+    assert joined(rows, ONLY) is rows
 
 
-@given(st.integers(1, 4), st.sampled_from(["weight", "bias"]), st.sampled_from([0, 2, 3]))
-def test_one_differing_number_is_found_and_named(device: int, name: str, place: int) -> None:
-    replicas = copies(5)
-    assert same_everywhere(replicas, ALONE) is replicas[0]
-    flat = replicas[device][name].reshape(-1)
-    flat[place] = np.nextafter(flat[place], np.inf)
-    with pytest.raises(RunError, match=f"^{name} on device {device} differs"):
-        same_everywhere(replicas, ALONE)
-
-
-def test_the_first_device_of_a_process_that_differs_is_named_in_all() -> None:
-    def work(hosts: Communicator) -> RunError:
-        replicas = copies(2)
-        for replica in replicas:
-            place = replica["bias"][3:]
-            place[:] = np.nextafter(place, np.inf if hosts.rank() == 2 else place)
-        with pytest.raises(RunError) as raised:
+@pytest.mark.parametrize(("processes", "first"), [(1, 1), (3, 4)])
+@pytest.mark.parametrize(("name", "place"), [("weight", 0), ("bias", 3)])
+def test_a_differing_number_and_its_first_device_are_named_in_all_processes(
+    processes: int, first: int, name: str, place: int
+) -> None:
+    def work(hosts: Communicator) -> None:
+        # NaN in the same place is the same.
+        bias = np.array([0, np.nan, 0, 0])
+        replicas = [{"weight": np.linspace(-1, 1, 12), "bias": bias.copy()} for _ in range(2)]
+        assert same_everywhere(replicas, hosts) is replicas[0]
+        for device, replica in enumerate(replicas, 2 * hosts.rank()):
+            if device >= first:
+                replica[name][place] = np.nextafter(replica[name][place], np.inf)
+        with pytest.raises(RunError, match=f"^{name} on device {first} differs from its copy on"):
             same_everywhere(replicas, hosts)
-        return raised.value
 
-    for error in in_each(3, work):
-        assert (error.tensor, error.device) == ("bias", 4)
-        assert str(error) == "bias on device 4 differs from its copy on device 0"
+    in_each(processes, work)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
