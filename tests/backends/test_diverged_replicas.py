@@ -53,10 +53,7 @@ PART = {
 
 
 def diverge(
-    part: Callable[[Any], None],
-    chapter: Any,
-    devices: Sequence[Any],
-    chosen: ConciseOptions,
+    part: Callable[[Any], None], chapter: Any, devices: Sequence[Any], chosen: ConciseOptions
 ) -> Weights:
     """Changes one weight on the second device, and then exports."""
     trainer = chapter.trainer(start("float64"), devices, chosen)

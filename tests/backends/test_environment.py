@@ -19,11 +19,7 @@ from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
 FLAGS: Final = (*SMALL, "--steps=2", "--dtype=float32")
-KERAS_JSON: Final = {
-    "image_data_format": "channels_first",
-    "floatx": "float16",
-    "epsilon": 1,
-}
+KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
 ODD: Final = {
     "pytorch": {
         "GOMP_SPINCOUNT": "0",

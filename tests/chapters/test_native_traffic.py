@@ -30,11 +30,7 @@ Messages ("send") are those of all devices.
 
 def traffic(framework: str, trainer: Any, X: Array, y: Array) -> Sizes:
     """The traffic of a step."""
-    count = {
-        "pytorch": profiled,
-        "tensorflow": in_functions,
-        "jax": compiled,
-    }
+    count = {"pytorch": profiled, "tensorflow": in_functions, "jax": compiled}
     return +count[framework](trainer, X, y)
 
 
@@ -55,10 +51,7 @@ def profiled(trainer: Any, X: Array, y: Array) -> Sizes:
     # Before the first step, stages exchange shapes; before the second, DDP orders gradients.
     for _ in range(2):
         trainer.train_batch(X, y, 0.0)
-    watched = profiler.profile(
-        activities=[profiler.ProfilerActivity.CPU],
-        record_shapes=True,
-    )
+    watched = profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True)
     with native_errors_held_back(), watched as seen:  # it says when it begins and ends
         trainer.train_batch(X, y, 0.0)
     sizes = Sizes()

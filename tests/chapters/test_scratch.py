@@ -51,10 +51,7 @@ def test_a_large_gradient_is_not_clipped(
 
 @pytest.mark.only("tensorflow")
 def test_a_new_rate_needs_no_new_program(
-    scratch: Any,
-    listing: Any,
-    all_devices: Sequence[Any],
-    monkeypatch: pytest.MonkeyPatch,
+    scratch: Any, listing: Any, all_devices: Sequence[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traced = Mock(wraps=listing.sgd)  # called when a step is compiled
     monkeypatch.setattr(listing, "sgd", traced)
@@ -76,12 +73,7 @@ def test_a_new_rate_needs_no_new_program(
     ],
 )
 def test_a_step_is_that_of_the_whole_minibatch_also_with_fewer_examples_than_devices(
-    scratch: Any,
-    all_devices: Sequence[Any],
-    k: int,
-    examples: int,
-    dtype: str,
-    limit: float,
+    scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
 ) -> None:
     trainer = trainer_of(scratch, all_devices[:k], dtype)
     batch = batches(1, examples, dtype)[0]

@@ -62,11 +62,7 @@ BUGS = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_turns_these_checks_red(
-    strategies: Any,
-    framework: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
+    strategies: Any, framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     bug = BUGS[name]
     run = partial(make, tmp_path, framework, strategies, chapter="strategies")

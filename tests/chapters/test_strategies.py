@@ -17,18 +17,8 @@ from common.training.cli import main
 
 LIMIT = 1e-12
 FURTHER = {
-    "gpipe": StrategiesOptions(
-        "pipeline",
-        schedule="gpipe",
-        microbatches=4,
-        depth=1,
-    ),
-    "naive": StrategiesOptions(
-        "pipeline",
-        schedule="naive",
-        microbatches=2,
-        stages=(2, 1, 1),
-    ),
+    "gpipe": StrategiesOptions("pipeline", schedule="gpipe", microbatches=4, depth=1),
+    "naive": StrategiesOptions("pipeline", schedule="naive", microbatches=2, stages=(2, 1, 1)),
     "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
 }
 CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER

@@ -33,11 +33,7 @@ def test_the_order_is_the_permutation_of_seed_and_epoch(
 def test_pixels_are_bytes_over_255_rounded_once(dtype: str) -> None:
     images = np.resize(np.arange(256, dtype=np.uint8), (2, 28, 28))
     X, y = numbers(images, np.arange(2, dtype=np.uint8), dtype)
-    assert (X.shape, X.dtype, y.dtype) == (
-        (2, 1, 28, 28),
-        np.dtype(dtype),
-        np.dtype(np.int64),
-    )
+    assert (X.shape, X.dtype, y.dtype) == ((2, 1, 28, 28), np.dtype(dtype), np.dtype(np.int64))
     assert np.array_equal(X[:, 0], (images / np.float64(255)).astype(dtype))
 
 

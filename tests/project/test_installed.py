@@ -42,11 +42,7 @@ def test_a_file_pins_what_the_project_asks_for_with_digests(name: str) -> None:
         assert name == "torch-cpu" or not [*filter(cuda.match, versions(read(name)))]
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(ROOT.glob(".github/workflows/*")),
-    ids=lambda x: x.name,
-)
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*")), ids=lambda x: x.name)
 def test_a_workflow_may_read_and_installs_what_is_checked(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "\npermissions:\n  contents: read\n\n" in text

@@ -19,9 +19,7 @@ from common.records.trace import expected_arrays
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 
 
-def test_a_record_says_running_first_and_has_the_names_that_others_read(
-    start: CommandLine,
-) -> None:
+def test_a_record_says_running_first_and_has_the_names_that_others_read(start: CommandLine) -> None:
     seen = []
 
     def watch(step: int) -> float:

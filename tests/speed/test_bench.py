@@ -102,11 +102,7 @@ CASES = {
 @pytest.mark.parametrize("gpus", [0, 2])
 @pytest.mark.parametrize(("succeeds", "rounds"), CASES.items())
 def test_it_writes_what_it_measured(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    succeeds: str,
-    gpus: int,
-    rounds: list[int],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, succeeds: str, gpus: int, rounds: list[int]
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     monkeypatch.setattr("bench.__main__.gpus_here", lambda: {"gpus": "two", "driver": "1.2"})

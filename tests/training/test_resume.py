@@ -231,18 +231,10 @@ def changed(**changes: Any) -> Callable[[], object]:
     [
         (Path, [], "step3.json is there already: --resume continues from it"),
         (Path, ["--resume", "--lr=0.5"], "computes other numbers: lr 0.2 there, 0.5 here"),
-        (
-            changed(initial_weights_sha256="0"),
-            ["--resume"],
-            "numbers: initial weights 0 there, ",
-        ),
+        (changed(initial_weights_sha256="0"), ["--resume"], "numbers: initial weights 0 there, "),
         (changed(source_sha256="0"), ["--resume"], "numbers: code stale there, current here"),
         (Path, ["--resume-from=nowhere"], "checkpoint to resume from: nowhere.json cannot be read"),
-        (
-            Path,
-            [f"--resume-from={RECORD}"],
-            "no checkpoint to resume from: the run is interrupted",
-        ),
+        (Path, [f"--resume-from={RECORD}"], "no checkpoint to resume from: the run is interrupted"),
     ],
 )
 def test_what_a_run_may_not_resume_from_is_refused_and_stays(
@@ -293,9 +285,7 @@ def test_nan_ends_a_run_and_is_in_no_checkpoint(
 
 
 def test_two_runs_do_not_write_to_one_folder_at_a_time(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    start: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("common.training.run.held", partial(held, timeout=0.2))
     with held(KEPT, NAME):
