@@ -112,11 +112,6 @@ def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies:
             strategies.launch(print, DeviceRequest(2, "cpu", 1), options)
 
 
-def make_trainer(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
-    options = StrategiesOptions(name, native=True, **others)
-    return strategies.trainer(start("float64", options.shapes()), devices, options)
-
-
 def parts(framework: str, tensor: Any) -> list[Any]:
     """The part of a tensor on each device."""
     if framework == "tensorflow":
@@ -138,7 +133,8 @@ def test_a_device_keeps_its_part(
     weights: float,
     velocities: float,
 ) -> None:
-    trainer = make_trainer(strategies, all_devices[:3], name)
+    options = StrategiesOptions(name, native=True)
+    trainer = strategies.trainer(start("float64"), all_devices[:3], options)
     trainer.train_batch(*batches(1, 11, "float64")[0], 0.1)
     for kept, share in ((trainer.params, weights), (trainer.momenta, velocities)):
         tensors = [parts(framework, tensor) for tensor in kept.values()]
@@ -173,15 +169,16 @@ def test_zero3_that_keeps_whole_weights_is_no_run(framework: str, tmp_path: Path
 def test_a_copy_that_has_other_bits_is_named(
     framework: str, strategies: Any, all_devices: Sequence[Any]
 ) -> None:
-    params = (trainer := make_trainer(strategies, all_devices[:2], "data")).params
-    bias = params["fc2.bias"]
+    options = StrategiesOptions("data", native=True)
+    trainer = strategies.trainer(start("float64"), all_devices[:2], options)
+    bias = trainer.params["fc2.bias"]
     copies = [copy + number for number, copy in enumerate(parts(framework, bias))]
     if framework == "jax":
         jax: Any = importlib.import_module("jax")
         pack = jax.make_array_from_single_device_arrays
-        params["fc2.bias"] = pack(bias.shape, bias.sharding, copies)
+        trainer.params["fc2.bias"] = pack(bias.shape, bias.sharding, copies)
     else:
         dtensor: Any = importlib.import_module("tensorflow.experimental.dtensor")
-        params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
+        trainer.params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         trainer.export()

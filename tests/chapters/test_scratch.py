@@ -20,18 +20,23 @@ def trainer_of(scratch: Any, devices: Sequence[Any], dtype: str = "float32") -> 
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
-    steps, devices = batches(6, 40, "float64"), all_devices[:k]
-    assert [len(y) for _, y in steps] == [40, 30] * 3  # three devices share unevenly
-    trainer, right = (
-        trainer_of(scratch, devices, "float64"),
-        OneDevice("scratch", start("float64")),
-    )
+def test_float64_training_is_exact_and_goes_on_from_saved_replicas(
+    scratch: Any, all_devices: Sequence[Any], k: int
+) -> None:
+    steps, devices = batches(4, 40, "float64"), all_devices[:k]
+    assert [len(y) for _, y in steps] == [40, 30] * 2  # three devices share unevenly
+    trainer, resumed = (trainer_of(scratch, devices, "float64") for _ in "ab")
+    right = OneDevice("scratch", start("float64"))
     losses = [float(trainer.train_batch(*step, lr)) for step, lr in zip(steps, RATES, strict=True)]
     np.testing.assert_allclose(losses, right.steps(steps, RATES), rtol=1e-12)
     trained = trainer.export()
     assert {values.dtype for values in trained.values()} == {np.dtype("float64")}
     assert far(trained, right.weights) < 1e-12
+    resumed.restore(trainer.save())
+    for each in (trainer, resumed):
+        each.train_batch(*steps[0], LR)
+    saved, restored = trainer.save(), resumed.save()
+    assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
 
 
 @pytest.mark.parametrize("name", ["scratch", "strategies"])
@@ -115,19 +120,6 @@ def test_nothing_shares_memory_and_replicas_that_diverge_are_refused(
         assert not np.array_equal(changed, expected[name])
     with pytest.raises(RunError, match=r"conv1\.weight on device 1 differs"):
         trainer.export()
-
-
-def test_restored_replicas_train_as_those_that_were_saved(
-    scratch: Any, all_devices: Sequence[Any]
-) -> None:
-    devices, (first, second) = all_devices[:3], batches(2, 8, "float32")
-    ours, theirs = (trainer_of(scratch, devices) for _ in "ab")
-    ours.train_batch(*first, LR)
-    theirs.restore(ours.save())
-    for trainer in (ours, theirs):
-        trainer.train_batch(*second, LR)
-    saved, restored = ours.save(), theirs.save()
-    assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
 
 
 @pytest.mark.parametrize(("k", "rows"), [(2, [[0, 1], [2, 3]]), (4, [[0], [1], [2], [3]])])

@@ -3,7 +3,6 @@
 import re
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from agreement import SETTINGS, edit, make
@@ -13,12 +12,10 @@ from started import python
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.strategies import STRATEGIES
 from common.chapters.suites import SUITES, Suite
-from common.compare.findings import Check
 from common.compare.folder import examine
 from planted import page, right
 from planted.__main__ import main
 from planted.bugs import BUGS, CONTROL
-from planted.page import Answer
 from planted.run import failed_checks, with_right
 
 PLANTED = [bug for bug in BUGS.values() if bug is not CONTROL]
@@ -51,18 +48,6 @@ def test_right_runs_are_of_every_net_strategy_and_number_of_devices() -> None:
         assert {f"strategies float64-{name}" for name in STRATEGIES} <= split
 
 
-def test_a_right_run_that_is_red_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    run: Any = {"framework": "jax", "chapter": "scratch", "suite": "float32", "devices": 2}
-    checks = [Check(check="steps", passed=passed, note="off", **run) for passed in (True, False)]
-    assert right.told([("seed 1, synthetic", checks[:1])]) == 0
-    assert right.told([("seed 1, synthetic", checks)]) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "0 of 1 checks red, in 1 runs without a bug",
-        "seed 1, synthetic: FAILED steps: jax scratch on 2, float32: off",
-        "1 of 2 checks red, in 1 runs without a bug",
-    ]
-
-
 def test_quick_runs_may_have_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = "preset", "batch_size", "lr", "steps", "dtype", "train_examples", "test_examples"
     given = {name: SETTINGS[name] for name in names}
@@ -89,20 +74,6 @@ def test_a_bug_may_change_what_a_run_is_given(tmp_path: Path) -> None:
     assert [check.why for check in failed] == [
         "the first step does not begin with the initial weights"
     ]
-
-
-def test_a_row_names_frameworks_only_where_they_differ() -> None:
-    bug = PLANTED[0]
-    caught = [
-        Answer(bug=bug.name, framework=name, caught="plain", named="why", seconds=1)
-        for name in FRAMEWORKS
-    ]
-    assert page.row(bug, caught).endswith("| plain | ✗ why | 4 |")
-    right = [answer.model_copy(update={"named": f"{bug.right}, so"}) for answer in caught]
-    assert page.row(bug, right).endswith(f"| plain | {bug.right} | 4 |")
-    caught[1].caught = ""
-    groups = "plain: pytorch, jax, mxnet; nothing: tensorflow"
-    assert f"| {groups} |" in page.row(bug, caught)
 
 
 def test_the_page_has_a_row_for_every_bug() -> None:

@@ -17,7 +17,7 @@ LR = 0.2
 MOMENTUM = 0.9
 MOST_DEVICES = 5
 """The largest number of simulated devices that a test takes."""
-RATES = [LR * (1 - step / 6) for step in range(6)]
+RATES = [LR * (1 - step / 4) for step in range(4)]
 """The learning rate of each step: a backend must not keep the first."""
 
 

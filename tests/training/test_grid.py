@@ -1,12 +1,8 @@
 """The runs of the grid, and their commands."""
 
 import json
-import os
-import pty
 import re
 import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,23 +80,6 @@ def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(
     assert not list(tmp_path.iterdir())
     decided = "all runs train on drawn images: no Fashion-MNIST here"
     assert done.stderr.splitlines()[0].startswith(decided)
-
-
-def test_only_a_terminal_has_a_bar(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", script("pytorch", {"devices": 0, "out": tmp_path})]
-    environment = {**os.environ, **OFFLINE, "TERM": "xterm"}
-    running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=theirs)
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # it has ended
-        while shown_next := os.read(ours, 1024):
-            shown += shown_next
-    os.close(ours)
-    assert running.wait() == 2
-    assert "━ 0% " in re.sub(r"\x1b\[[\d;?]*\w", "", shown.decode()).replace("   ", " ")
-    piped = run_grid("pytorch", {"devices": 0, "out": tmp_path})
-    assert not {"\x1b", "━"} & {*piped.stdout, *piped.stderr}
 
 
 @pytest.mark.only("pytorch")
