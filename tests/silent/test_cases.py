@@ -15,7 +15,7 @@ CASES = {
     for framework in FRAMEWORKS
     for case in sorted((ROOT / "silent").glob(f"{framework}_*.py"))
 }
-AS_FILE = "pytorch_uneven_batches"
+AS_FILE = "pytorch_copies"
 """It is run as an editor does, too."""
 
 

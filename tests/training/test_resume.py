@@ -21,7 +21,6 @@ from fake_chapter import (
     written,
 )
 from numpy_chapter import NumpyConcise, copied
-from safetensors.numpy import load_file
 from started import with_signals
 
 from common.base.arrays import Weights
@@ -35,13 +34,13 @@ from common.training.checkpoints import checkpoints_in, read_checkpoint
 NAME = RECORD.stem
 
 
-def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a run leaves in the end, but for what clocks tell."""
-    assert start(*EVERY, *flags) == 0
-    tensors = load_file(RECORD.with_suffix(".safetensors"))
-    record = written()
-    figures = [epoch["test_accuracy"] for epoch in record["epochs"]]
-    return {"epochs": figures}, {name: values.tobytes() for name, values in tensors.items()}
+def of_jax(path: Path, **changes: Any) -> Path:
+    """The checkpoint as JAX would have written it."""
+    found, file = read_checkpoint(path), Path("given/jax.json")
+    config = found.record.config.model_copy(update={"framework": "jax"})
+    changes |= {"framework": "jax", "config": config, "source_sha256": source_digest("jax")}
+    write_record(file, found.record.model_copy(update=changes), found.tensors)
+    return file
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -84,16 +83,9 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
-    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
-    file, processor = Path("given/jax.json"), found.record.machine["processor"]
-    elsewhere = {
-        "framework": "jax",
-        "config": found.record.config.model_copy(update={"framework": "jax"}),
-        "source_sha256": source_digest("jax"),
-        "machine": found.record.machine | {"processor": "Z80"},
-        "devices": ["n1 cpu:0", "n1 cpu:1", "n2 cpu:0"],
-    }
-    write_record(file, found.record.model_copy(update=elsewhere), found.tensors)
+    machine, processor = written()["machine"], written()["machine"]["processor"]
+    hosts = {"machine": machine | {"processor": "Z80"}, "devices": ["n1 0", "n1 1", "n2 0"]}
+    file = of_jax(KEPT / f"{NAME}-step3.json", **hosts)
     flags = ["--checkpoint-dir=other", "--allreduce=ring", f"--resume-from={file}"]
     assert start(*EVERY, *flags) == 0
     (again,) = written()["resumed"]
@@ -116,10 +108,8 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
         f"processor Z80 there, {processor} here",
     ]
     assert f"it may round otherwise: {again['differences'][0]}, " in said.err
-    steps = [
-        len(read_checkpoint(path).record.losses) for path in checkpoints_in(Path("other"), NAME)
-    ]
-    assert steps == [7, 6]
+    kept = [read_checkpoint(path).record for path in checkpoints_in(Path("other"), NAME)]
+    assert [len(record.losses) for record in kept] == [7, 6]
 
 
 def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(
@@ -140,13 +130,8 @@ def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(
     }
     assert written()["peak_memory"] >= whole["peak_memory"]
     assert RECORD.with_suffix(".safetensors").read_bytes() == tensors
-    found = read_checkpoint(last)
-    config = found.record.config.model_copy(update={"framework": "jax"})
-    elsewhere = {"framework": "jax", "config": config, "source_sha256": source_digest("jax")}
-    jaxs = Path("given/jax.json")
-    write_record(jaxs, found.record.model_copy(update=elsewhere), found.tensors)
     for file, flag, difference in (
-        (jaxs, "--quiet", "framework jax there, pytorch here"),
+        (of_jax(last), "--quiet", "framework jax there, pytorch here"),
         (last, "--devices=2", "devices 3 there, 2 here"),
         (last, "--allreduce=ring", "allreduce star there, ring here"),
     ):
@@ -207,11 +192,13 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
         content = path.read_bytes()
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
-    whole = end_of(start, "--checkpoint-dir=elsewhere")
+    assert start(*EVERY, "--checkpoint-dir=elsewhere") == 0
+    whole = RECORD.with_suffix(".safetensors").read_bytes()
     assert start(*EVERY, loss=stopping(5)) == 143
     damage(5)
     capsys.readouterr()
-    assert end_of(start, "--resume") == whole
+    assert start(*EVERY, "--resume") == 0
+    assert RECORD.with_suffix(".safetensors").read_bytes() == whole
     assert written()["resumed"][0]["step"] == 4
     assert "step5.safetensors was changed after it was" in capsys.readouterr().err
     for step in (6, 7):

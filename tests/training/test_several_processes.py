@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, stopping
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, start as start, stopping
 
 from common.backends.devices import Process
 from common.base.arrays import Array
 
 Gathered = Callable[[Array], Array]
+Among = Callable[[int, Gathered], list[FakeChapter]]
 
 
 @pytest.fixture
-def among(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Gathered], list[FakeChapter]]:
+def among(monkeypatch: pytest.MonkeyPatch) -> Among:
     """Lets runs be one of three processes; returns the chapters that begin."""
 
     def let(rank: int, gathered: Gathered) -> list[FakeChapter]:
@@ -33,11 +34,8 @@ def among(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Gathered], list[Fak
 
 
 def test_no_process_looks_for_checkpoints_before_the_folder_is_locked(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    among: Callable[[int, Gathered], list[FakeChapter]],
+    start: CommandLine, among: Among
 ) -> None:
-    start = CommandLine(monkeypatch, tmp_path)
     assert start(*EVERY, loss=stopping(3)) == 143
     files = list(KEPT.glob(f"{RECORD.stem}-step3.*"))
     for path in files:
@@ -56,9 +54,7 @@ def test_no_process_looks_for_checkpoints_before_the_folder_is_locked(
 
 
 def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    among: Callable[[int, Gathered], list[FakeChapter]],
+    start: CommandLine, among: Among
 ) -> None:
     """A queued step may need the other processes."""
 
@@ -68,15 +64,12 @@ def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
         return np.stack([values])
 
     begun = among(0, gathered)
-    assert CommandLine(monkeypatch, tmp_path)("--quiet", loss=stopping(3)) == 143
+    assert start("--quiet", loss=stopping(3)) == 143
     assert begun[0].calls[-2:] == ["synchronize", "gathered"]
 
 
 def test_processes_that_do_not_start_alike_are_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    among: Callable[[int, Gathered], list[FakeChapter]],
+    start: CommandLine, capsys: pytest.CaptureFixture[str], among: Among
 ) -> None:
     def gathered(values: Array) -> Array:
         text = values.astype(np.uint8).tobytes()
@@ -85,6 +78,6 @@ def test_processes_that_do_not_start_alike_are_refused(
         return np.stack([values, np.frombuffer(other, np.uint8).astype(values.dtype)])
 
     among(0, gathered)
-    assert CommandLine(monkeypatch, tmp_path)("--quiet") == 2
+    assert start("--quiet") == 2
     told = "process 1 has other data than the first one: start all processes alike"
     assert told in capsys.readouterr().err
