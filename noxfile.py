@@ -1,7 +1,6 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -30,7 +29,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 GRIDS: list[str] = []
 """The frameworks whose runs have been made here: a line was printed for each."""
 DECIDE = "from common.data.download import decide; print(decide())"
-HANDOVER = RESULTS / "handover"
 OLD_NUMPY = (
     *("compare/test_distances.py", "compare/test_parity.py", "compare/test_reference.py"),
     *("data/test_minibatches.py", "diagnose", "models", "pairs", "parallel", "scaling"),
@@ -134,14 +132,8 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
         run("site", python_of.site(session), *command, "tests/site", jupyter)
-    shutil.rmtree(HANDOVER, ignore_errors=True)  # its old checkpoints would be in the way
-    pythons = {name: python_of.framework(session, name) for name in available()}
-    for framework, python in pythons.items():
-        # Weights of each framework for the tests of the others.
-        script = ["tests/support/handover.py", framework, str(HANDOVER)]
-        run(f"handover of {framework}", python, *script, env={"PYTHONPATH": "."})
-    command.append(f"--handover={HANDOVER}")
-    for framework, python in pythons.items():
+    for framework in available():
+        python = python_of.framework(session, framework)
         if framework == "mxnet" and all(flag.startswith("-") for flag in session.posargs):
             run("NumPy 1.23", python, *command, *(f"tests/{name}" for name in OLD_NUMPY))
         env = python_of.fast_compilation(framework)

@@ -59,7 +59,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--gpus", type=int, help="test only GPUs, of this number")
     parser.addoption("--hosts", action="store_true", help="test only processes of several hosts")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
-    parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -88,7 +87,6 @@ def _is_asked_for(item: pytest.Item, option: Callable[[str], Any]) -> bool:
         and about_one == (framework is not None)
         and (only is None or framework in only.args)
         and (short is None or framework in short.args or not option("--short"))
-        and ("handover" not in needs or option("--handover") is not None)
     )
 
 

@@ -169,12 +169,14 @@ def test_restored_replicas_are_those_that_were_saved(arrays: Weights, mode: str)
     assert len({row.tobytes() for row in statistics}) == different
 
 
-def test_running_statistics_are_those_of_each_device_s_shards(arrays: Weights, mode: str) -> None:
-    """Running statistics of the second device."""
-    right, local = one_device(mode, 1), part(arrays, "own/")
+def test_a_checkpoint_has_what_numpy_computes_and_each_device_s_running_statistics(
+    arrays: Weights, mode: str
+) -> None:
+    """Any framework resumes from it. Running statistics are those of the second device."""
+    right, saved = one_device(mode, 1), part(arrays, "own/")
     right.steps(STEPS, RATES)
-    for name in (name for name in right.weights if not trainable(name)):
-        assert far(local[name][1], right.weights[name]) < 1e-10, name
+    for name, values in right.weights.items():
+        assert far(saved[name] if trainable(name) else saved[name][1], values) < 1e-10, name
 
 
 def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(

@@ -20,12 +20,12 @@ def trainer_of(scratch: Any, devices: Sequence[Any], dtype: str = "float32") -> 
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_float64_training_is_exact_and_goes_on_from_saved_replicas(
+def test_float64_training_is_exact_and_goes_on_from_saved_replicas_and_from_those_of_numpy(
     scratch: Any, all_devices: Sequence[Any], k: int
 ) -> None:
     steps, devices = batches(4, 40, "float64"), all_devices[:k]
     assert [len(y) for _, y in steps] == [40, 30] * 2  # three devices share unevenly
-    trainer, resumed = (trainer_of(scratch, devices, "float64") for _ in "ab")
+    trainer, resumed, from_numpy = (trainer_of(scratch, devices, "float64") for _ in range(3))
     right = OneDevice("scratch", start("float64"))
     losses = [float(trainer.train_batch(*step, lr)) for step, lr in zip(steps, RATES, strict=True)]
     np.testing.assert_allclose(losses, right.steps(steps, RATES), rtol=1e-12)
@@ -33,10 +33,13 @@ def test_float64_training_is_exact_and_goes_on_from_saved_replicas(
     assert {values.dtype for values in trained.values()} == {np.dtype("float64")}
     assert far(trained, right.weights) < 1e-12
     resumed.restore(trainer.save())
-    for each in (trainer, resumed):
+    from_numpy.restore(right.weights)
+    right.step(*steps[0], LR)
+    for each in (trainer, resumed, from_numpy):
         each.train_batch(*steps[0], LR)
     saved, restored = trainer.save(), resumed.save()
     assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
+    assert far(from_numpy.save(), right.weights) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["scratch", "strategies"])
