@@ -1,13 +1,13 @@
 """Our chapters compute what the book's package, `d2l`, computes, in float64.
 
 Of LeNet's section the package has the loss and the SGD step, for each framework; of the concise
-section it has the net for PyTorch and MXNet. `nox -s d2l` makes environments that have the package.
+section, the net is compared in PyTorch. `nox -s d2l` makes environments that have the package.
 """
 
 import random
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +21,6 @@ from scratch_steps import LR, far
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.chapters.scratch import ScratchOptions
 from common.compare.distances import distance
@@ -36,19 +35,11 @@ ABSENT = (
 X, Y = scratch_steps.batches(1, 36, "float64")[0]
 IMAGES, LABELS = (values[:4] for values in concise_steps.batches("float64")[0])
 
-PYTORCH = {
+RENAMED = {
     "^conv1": "0",
     "^bn1": "1",
     "^fc": "fc.1",
     **{rf"^stage{s}\.block{b}": f"resnet_block{s}.{b - 1}" for s in STAGES for b in BLOCKS},
-}
-MXNET = {
-    r"(bn\d)\.weight": r"\1.gamma",
-    r"(bn\d)\.bias": r"\1.beta",
-    "^conv1": "0",
-    "^bn1": "1",
-    "^fc": "8",
-    **{rf"^stage{s}\.block{b}": f"{s + 2}.{b - 1}" for s in STAGES for b in BLOCKS},
 }
 """Patterns in our names of parameters, with the package's names."""
 
@@ -121,81 +112,41 @@ def test_a_step_on_any_number_of_devices_is_the_package_s_on_the_whole_minibatch
     assert far(trainer.export(), scratch.export([expected])) < 1e-12
 
 
-def renamed(name: str, rules: Mapping[str, str]) -> str:
+def renamed(name: str) -> str:
     """The package's name of a parameter."""
-    for pattern, replacement in rules.items():
+    for pattern, replacement in RENAMED.items():
         name = re.sub(pattern, replacement, name)
     return name
 
 
-def resnet_start() -> Weights:
-    """ResNet-18 of the package's width, with small logits."""
-    weights = concise_steps.start("float64", 64)
-    return {k: 0.3 * values if values.ndim > 1 else values for k, values in weights.items()}
-
-
-def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
+@pytest.mark.only("pytorch")
+def test_logits_and_gradients_are_those_of_the_package_s_resnet18(
+    d2l: Any, concise: Any, all_devices: Sequence[Any]
+) -> None:
     torch: Any = import_module("torch")
     layouts: Any = import_module("frameworks.pytorch.layouts")
-    concise = backend("pytorch", "concise")
-    weights = resnet_start()
-    chosen = concise_steps.options
-    theirs = d2l.resnet18(10).double()
+    weights = concise_steps.start("float64", 64)  # the package's width
+    weights = {k: 0.3 * values if values.ndim > 1 else values for k, values in weights.items()}
+    theirs, options = d2l.resnet18(10).double(), concise_steps.options("pytorch")
     state = {k: torch.from_numpy(layouts.from_canonical(k, v)) for k, v in weights.items()}
-    theirs.load_state_dict({renamed(k, PYTORCH): v for k, v in state.items()}, strict=False)
+    theirs.load_state_dict({renamed(k): v for k, v in state.items()}, strict=False)
     results: Weights = {}
 
-    def computed(net: Any, rules: Mapping[str, str]) -> Weights:
+    def computed(net: Any, name_of: Callable[[str], str]) -> Weights:
         evaluated = net.eval()(torch.as_tensor(IMAGES)).detach().numpy()
         y_hat = net.train()(torch.as_tensor(IMAGES))
         torch.nn.functional.cross_entropy(y_hat, torch.as_tensor(LABELS)).backward()
         params = dict(net.named_parameters())
-        grads = {k: params[renamed(k, rules)].grad.numpy() for k in weights if trainable(k)}
+        grads = {k: params[name_of(k)].grad.numpy() for k in weights if trainable(k)}
         logits = {"evaluation": evaluated, "training": y_hat.detach().numpy()}
         return logits | {k: layouts.to_canonical(k, grad) for k, grad in grads.items()}
 
     def ours(process: Process) -> None:
-        replicas = concise.trainer(weights, devices[:1], chosen("pytorch")).replicas
-        results.update(computed(replicas.net.module, {}))
+        replicas = concise.trainer(weights, all_devices[:1], options).replicas
+        results.update(computed(replicas.net.module, str))
 
-    concise.launch(ours, DeviceRequest(1, "cpu", 2), chosen("pytorch"))
-    return results, computed(theirs, PYTORCH)
-
-
-def resnet_in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
-    mx: Any = import_module("mxnet")
-    layouts: Any = import_module("frameworks.mxnet.layouts")
-    concise: Any = backend("mxnet", "concise")
-    weights, images, net = resnet_start(), mx.np.array(IMAGES, IMAGES.dtype), d2l.resnet18(10)
-    net.cast("float64")
-    net.initialize(mx.init.Zero(), ctx=devices[:1])
-    net(images)  # now it knows its shapes
-    theirs = net._collect_params_with_prefix()
-    for name, values in weights.items():
-        laid_out = mx.np.array(layouts.from_canonical(name, values), values.dtype)
-        theirs[renamed(name, MXNET)].set_data(laid_out)
-
-    def computed(forward: Callable[[Any], Any], params: Any, rules: Mapping[str, str]) -> Weights:
-        evaluated = forward(images)
-        with mx.autograd.record():
-            y_hat = forward(images)
-            loss = concise.listing.loss(y_hat, mx.np.array(LABELS, LABELS.dtype)).mean()
-        loss.backward()
-        grads = {k: params[renamed(k, rules)].grad(devices[0]) for k in weights if trainable(k)}
-        logits = {"evaluation": evaluated.asnumpy(), "training": y_hat.asnumpy()}
-        return logits | {k: layouts.to_canonical(k, grad.asnumpy()) for k, grad in grads.items()}
-
-    ours = concise.trainer(weights, devices[:1], concise_steps.options("mxnet")).replicas.net
-    results = computed(lambda images: ours([images])[0], ours.collect_params(), {})
-    return results, computed(net, theirs, MXNET)
-
-
-@pytest.mark.only("pytorch", "mxnet")
-def test_logits_and_gradients_are_those_of_the_package_s_resnet18(
-    framework: str, d2l: Any, all_devices: Sequence[Any]
-) -> None:
-    computed = resnet_in_pytorch if framework == "pytorch" else resnet_in_mxnet
-    results, expected = computed(d2l, all_devices)
+    concise.launch(ours, DeviceRequest(1, "cpu", 2), options)
+    expected = computed(theirs, renamed)
     for mode in ("evaluation", "training"):
         assert concise_steps.far(results.pop(mode), expected.pop(mode)) < 1e-11
     # Biases whose true gradient is 0 have no measure of their own.

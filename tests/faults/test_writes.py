@@ -20,7 +20,7 @@ from numpy_chapter import NumpyChapter, NumpyConcise
 
 from common.base import files
 from common.models.weights_file import load_arrays
-from common.records.store import tensors_of
+from common.records.store import read_tensors, tensors_of
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())
@@ -72,7 +72,7 @@ def require_resumes(start: CommandLine) -> None:
     """Asserts that a hurt run's files are whole or marked, and that it resumes."""
     folder = Path("hurt")
     record = RUNNER.record("hurt")
-    assert record.status != "complete" or RUNNER.tensors("hurt")
+    assert record.status != "complete" or read_tensors(RUNNER.path("hurt"), record)
     assert not Path("w").exists() or load_arrays(Path("w"))
     for path in checkpoints_in(folder, RUNNER.name):
         read_checkpoint(path)

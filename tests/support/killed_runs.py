@@ -2,14 +2,9 @@
 
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from started import SECONDS
-
-from common.backends.frameworks import WRAPPERS
 from common.records.record import Record, record_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -39,12 +34,6 @@ class Case:
         return "-".join([self.chapter, str(self.devices), *(o.lstrip("-") for o in self.options)])
 
 
-def first_cases(framework: str) -> list[Case]:
-    """One case of each chapter, on 3 devices, with the framework's first wrapper."""
-    options = (f"--wrapper={WRAPPERS[framework][0]}", "--width=4")
-    return [Case("scratch", 3, ()), Case("concise", 3, options)]
-
-
 @dataclass(frozen=True)
 class Runner:
     """Runs a case in a framework, below a folder."""
@@ -60,37 +49,19 @@ class Runner:
         record = record_name(self.framework, case.chapter, case.devices, case.way)
         return record.removesuffix(".json")
 
-    def command(self, name: str, *flags: str) -> list[str]:
-        """The command of a run with record and checkpoints in the folder `name`."""
-        case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
-        return [
-            *(sys.executable, "-m", module, *SMALL),
-            *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
-            *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
-        ]
-
     def start(self, name: str, *flags: str) -> "subprocess.Popen[str]":
         """Starts a run with record and checkpoints in the folder `name`."""
+        case, folder = self.case, self.folder / name
+        command = [sys.executable, "-m", f"frameworks.{self.framework}.{case.chapter}", *SMALL]
+        command += [f"--devices={case.devices}", *case.options, "--checkpoint-every=2"]
         return subprocess.Popen(
-            self.command(name, *flags),
+            [*command, f"--out={folder}", f"--checkpoint-dir={folder}", *flags],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-
-    def finish(self, name: str, *flags: str) -> tuple[float, float]:
-        """The seconds of a whole run, and those after its first checkpoint."""
-        started, kept, before = time.monotonic(), 0.0, self.newest(name)
-        run = self.start(name, *flags)
-        while run.poll() is None and not kept:
-            time.sleep(0.01)
-            kept = time.monotonic() if self.newest(name) != before else 0.0
-        _, err = run.communicate(timeout=SECONDS)
-        assert run.returncode == 0, err
-        ended = time.monotonic()
-        return ended - started, ended - (kept or ended)
 
     def newest(self, name: str) -> int:
         """The step of a run's newest checkpoint; 0 if there is none."""
@@ -105,16 +76,13 @@ class Runner:
         """The record that a run has left."""
         return read_record(self.path(name))
 
-    def tensors(self, name: str) -> dict[str, np.ndarray]:
-        """The tensors of a run's record."""
-        return dict(read_tensors(self.path(name), self.record(name)))
-
     def bits(self, name: str) -> dict[str, object]:
         """The bits of a run's record and of its last checkpoint, except for times."""
         record = self.record(name)
         assert record.status == "complete"
         last = read_checkpoint(checkpoints_in(self.folder / name, self.name)[0]).tensors
-        tensors = {f"record/{key}": values for key, values in self.tensors(name).items()} | last
+        ours = read_tensors(self.path(name), record)
+        tensors = {f"record/{key}": values for key, values in ours.items()} | last
         data = {key: values.tobytes() for key, values in tensors.items() if key != "epoch/seconds"}
         exact = {"test_accuracy", "minibatches_sha256"}
         epochs = [epoch.model_dump(include=exact) for epoch in record.epochs]
