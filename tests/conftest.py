@@ -46,7 +46,7 @@ NEEDS = {
     "book_package/*": "d2l",  # `nox -s d2l` makes environments that have it
     "report/test_page*.py": "playwright",
     "notebooks/test_*browser.py": "playwright",
-    "project/test_sessions.py": "nox",
+    "project/test_[is]*.py": "nox",
     "site/*": "sphinx",  # `nox -s tests` makes an environment that has it
 }
 collect_ignore_glob = [tests for tests, library in NEEDS.items() if not find_spec(library)]

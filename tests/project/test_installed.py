@@ -1,7 +1,6 @@
 """Pins are consistent, and an environment has exactly the pinned packages."""
 
 import hashlib
-import importlib
 import os
 import re
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from sessions import environments
 from sessions.pins import PINS, versions, wanted
 
 ROOT = Path(__file__).parents[2]
@@ -91,6 +91,7 @@ def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("UV_NO_CACHE", "1")
+    monkeypatch.setattr(environments, "settings_of_pip", dict)
     digest = make_wheel(Path("toy-1-py3-none-any.whl"))
     pins = Path("constraints/toy.txt")
     pins.parent.mkdir()
@@ -99,7 +100,6 @@ def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_environment_has_the_pinned_packages_and_the_project(pins: Path) -> None:
-    environments: Any = importlib.import_module("sessions.environments")
     session: Any = Session()
     python = Path(environments.environment(session, "toy"))
     Path("mine.py").touch()  # of the project
@@ -120,7 +120,6 @@ def test_an_environment_has_the_pinned_packages_and_the_project(pins: Path) -> N
 def test_uv_is_told_what_pip_knows_of_indexes_in_a_python_without_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environments: Any = importlib.import_module("sessions.environments")
     monkeypatch.setattr(environments, "find_spec", lambda _: None)
     environments.settings_of_pip.cache_clear()
     for name in (*environments.OF_PIP.values(), "PIP_INDEX_URL", "PIP_FIND_LINKS"):
@@ -141,7 +140,6 @@ def test_uv_is_told_what_pip_knows_of_indexes_in_a_python_without_pip(
 def test_a_build_for_cpus_is_taken_where_an_index_has_it(
     pins: Path, monkeypatch: pytest.MonkeyPatch, offered: str, chosen: str
 ) -> None:
-    environments: Any = importlib.import_module("sessions.environments")
     digest = make_wheel(Path(f"torch-{offered}-py3-none-any.whl"))
     for name, version in {"torch-cpu": "2.0+cpu", "torch": "2.0"}.items():
         path = pins.parent / f"{name}.txt"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
+from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2] / "frameworks"
 
@@ -16,10 +16,8 @@ LISTINGS = {
         *("sgd", "train_batch"),
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
-    "replicas": ("gradients", "bias", "copies", "put", "activations"),
-    "chapters": ("scratch", "concise", "strategies", "native"),
 }
-"""The functions of these modules, in this order, and no others."""
+"""The functions of the listings, in this order, and no others."""
 
 ON_DEVICES = {"tensorflow": ["step"], "jax": ["shard_loss", "one_program"]}
 """What runs on every device, before `forward_backward`: elsewhere it is an ordinary step."""
@@ -63,12 +61,9 @@ def arguments(function: ast.FunctionDef) -> list[str]:
 def test_listings_define_the_same_functions_in_the_same_order(backend: str) -> None:
     for module, expected in LISTINGS.items():
         ours, theirs = functions(backend, module), functions(FRAMEWORKS[0], module)
-        natively = [] if backend in NO_NATIVE else ["native"]
         extra = ON_DEVICES.get(backend, []) if module == "concise" else []
         assert [name for name in ours if name in extra] == extra
-        assert [name for name in ours if name not in extra] == [
-            name for name in expected if name not in natively
-        ]
+        assert [name for name in ours if name not in extra] == [*expected]
         for name, function in ours.items():
             model = theirs.get(name)
             if function and model:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,14 @@ BACKENDS = {"base", "models", "parallel", "backends", "chapters", "trainers"}
 """The rooms of `common/` that a backend imports, except in its `__main__` block."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:
     """Every import of the project's packages in a file, and the module's name."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             first, _, rest = (node.module or "").partition(".")
             if first == package:
@@ -54,8 +60,7 @@ def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("package", "folders"),
     [
-        *((name, ["common", "frameworks"]) for name in ("notebooks", "bench", "silent")),
-        ("planted", ["common", "frameworks"]),
+        *((name, ["common", "frameworks"]) for name in ("notebooks", "bench", "silent", "planted")),
         *((name, ["common", "notebooks", "sessions", *OTHERS[name]]) for name in OTHERS),
         ("frameworks", ["notebooks", "sessions", "silent"]),
     ],
@@ -69,7 +74,7 @@ def test_backends_import_only_their_rooms() -> None:
     for path in (ROOT / "frameworks").rglob("*.py"):
         commands = {
             node.lineno
-            for block in ast.parse(path.read_text()).body
+            for block in parsed(path).body
             if path.name == "__main__.py"
             or (isinstance(block, ast.If) and ast.unparse(block.test) == "__name__ == '__main__'")
             for node in ast.walk(block)
@@ -78,10 +83,7 @@ def test_backends_import_only_their_rooms() -> None:
         for node, module in imported(path, "common"):
             allowed = module.split(".")[0] in BACKENDS or node.lineno in commands
             assert allowed, f"{path}: {module}"
-
-
-def test_strategies_by_hand_import_no_backend() -> None:
-    for path in (ROOT / "frameworks" / "strategies").glob("*.py"):
+    for path in (ROOT / "frameworks/strategies").glob("*.py"):  # they import no backend
         for _, module in imported(path, "frameworks"):
             assert module.split(".")[0] == "strategies", f"{path}: {module}"
 
