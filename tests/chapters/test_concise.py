@@ -76,6 +76,7 @@ def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) ->
         **under("layers/after", trainer.activations(X)),
         "logits/one": trainer.predict(X[:1]),
         **under("weights", trainer.export()),
+        "elements": np.array([elements(trainer.replicas, options.wrapper)]),
     }
     restored = chapter.trainer(START, devices, options)
     # Like a resumed run: PyTorch's DDP sums differently in its first pass.
@@ -89,6 +90,16 @@ def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) ->
     steep = chapter.trainer(STEEP, devices, options)
     steep.train_batch(X, y, RATES[0])
     return arrays | under("steep", steep.export())
+
+
+def elements(replicas: Any, wrapper: str) -> int:
+    """The elements of the weights on the first device, if the wrapper shards them."""
+    if wrapper == "fsdp":
+        return sum(weight.to_local().numel() for weight in replicas.net.parameters())
+    if wrapper != "zero3":
+        return 0
+    leaves = importlib.import_module("jax").tree.leaves(replicas.params)
+    return sum(leaf.addressable_shards[0].data.size for leaf in leaves)
 
 
 def under(prefix: str, arrays: Weights) -> Weights:
@@ -148,6 +159,12 @@ def test_steps_logits_and_layers_are_those_of_numpy(arrays: Weights, mode: str) 
         outputs = part(arrays, f"layers/{when}/")
         assert largest_distance(outputs, layers(X, weights)) < 1e-10
         assert outputs.keys() == layer_shapes(WIDTH).keys()
+
+
+def test_weights_are_sharded_where_the_wrapper_says_so(arrays: Weights, mode: str) -> None:
+    whole = sum(values.size for name, values in START.items() if trainable(name))
+    most = 0.4 * whole if mode.startswith(("fsdp", "zero3")) else 0
+    assert most / 2 <= arrays["elements"] <= most
 
 
 def test_a_large_gradient_is_not_clipped(arrays: Weights, mode: str) -> None:
