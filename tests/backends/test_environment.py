@@ -19,7 +19,6 @@ from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
 FLAGS: Final = (*SMALL, "--steps=2", "--dtype=float32")
-KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
 ODD: Final = {
     "pytorch": {
         "GOMP_SPINCOUNT": "0",
@@ -62,7 +61,8 @@ def trained(framework: str, out: Path, **variables: str) -> tuple[bytes, Any]:
 
 def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_path: Path) -> None:
     (settings := tmp_path / "home/.keras/keras.json").parent.mkdir(parents=True)
-    settings.write_text(json.dumps(KERAS_JSON))
+    keras = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
+    settings.write_text(json.dumps(keras))
     homes = {"HOME": str(tmp_path / "home"), "KERAS_HOME": str(settings.parent)}
     usual = trained(framework, tmp_path / "usual")
     table = package(framework).ENVIRONMENT
@@ -132,7 +132,7 @@ def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_ano
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
 
 
-def test_the_comparison_names_it_under_a_table(results: Path) -> None:
-    edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
-    (examined,) = examine(results, frameworks=["jax"])
+def test_the_comparison_names_it_under_a_table(two: Path, theirs: Path) -> None:
+    edit(theirs, environment={"TOY_ISA": "avx2"})
+    (examined,) = examine(two, frameworks=["jax"])
     assert "; TOY_ISA=avx2 in jax on 2" in subtitle(examined.comparison)

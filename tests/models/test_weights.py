@@ -28,13 +28,6 @@ def small(dtype: str = "float32") -> Weights:
 def test_every_numpy_draws_the_books_weights_in_either_dtype(dtype: str) -> None:
     weights = initial_weights(LENET, 0, dtype)
     assert {name: values.shape for name, values in weights.items()} == LENET
-    assert sum(values.size for values in weights.values()) == 129_068
-    for name, values in weights.items():
-        if name.endswith("bias"):
-            assert not values.any()
-        else:
-            assert abs(values.mean()) < 0.04 / values.size**0.5
-            assert abs(values.std() / 0.01 - 1) < 4 / (2 * values.size) ** 0.5
     assert digest(weights) == DIGEST
 
 

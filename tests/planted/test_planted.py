@@ -52,9 +52,8 @@ def test_quick_runs_may_have_another_seed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(right, "SUITES", [suite])
     (tmp_path / "synthetic").mkdir()
     for framework, devices in product(FRAMEWORKS, (1, 2)):
-        make(
-            tmp_path / "synthetic/3", framework, NumpyChapter(), devices, seed=3, init_weights=None
-        )
+        folder, drawn = tmp_path / "synthetic/3", {"seed": 3, "init_weights": None}
+        make(folder, framework, NumpyChapter(), devices, **drawn)
     ((where, checks),) = right.quick(tmp_path)
     assert where == "seed 3, synthetic"
     assert [check.why for check in checks if not check.passed] == []

@@ -98,17 +98,6 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
             noxfile.run_chapter(session, "mxnet")
 
 
-@pytest.mark.parametrize("name", ["grid", "book", "seeds", "planted"])
-def test_data_are_decided_on_before_the_runs(
-    noxfile: Any, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    give_cards(monkeypatch, 0)
-    session: Any = Session()
-    getattr(noxfile, name)(session)
-    decided = f"common -c {noxfile.DECIDE}"
-    assert (session.ran[0], session.ran.count(decided)) == (decided, 1)
-
-
 @pytest.mark.usefixtures("noxfile")
 def test_gpus_are_timed_and_compared_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     give_cards(monkeypatch, 0)

@@ -1,11 +1,7 @@
 """The benchmark, and the pages' figures."""
 
-import importlib
 import json
 import sys
-from collections.abc import Sequence
-from functools import partial
-from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,37 +14,12 @@ from bench.plan import Entry
 from bench.report import Bench
 from common.data.dataset import Bytes, Dataset
 from common.data.synthetic import synthetic
-from common.models.nets import LENET, resnet18_shapes
 
 ROOT = Path(__file__).parents[2]
 
 
 def read(path: Path) -> Bench:
     return Bench.model_validate_json(path.read_text("utf-8"))
-
-
-NETS = {"pytorch": "torch_nets", "tensorflow": "keras_fit", "mxnet": "estimator_fit"}
-
-
-@pytest.mark.only(*NETS)
-def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) -> None:
-    """TensorFlow cannot change their number once a net is built."""
-    rival = importlib.import_module(f"bench.{NETS[framework]}")
-    both = (LENET, rival.lenet), (resnet18_shapes(4), partial(rival.resnet18, 4))
-    for shapes, make in both:
-        if framework == "tensorflow":
-            count = make().count_params()
-        elif framework == "pytorch":
-            state = make().state_dict()
-            count = sum(v.numel() for k, v in state.items() if "num_batches" not in k)
-        else:
-            mx = importlib.import_module("mxnet")
-            with mx.util.np_array(False), mx.util.np_shape(False):
-                net = make()
-                net.initialize()
-                net(mx.nd.zeros((1, 1, 28, 28)))
-                count = sum(prod(x.shape) for x in net.collect_params().values())
-        assert count == sum(map(prod, shapes.values()))
 
 
 def test_every_shape_is_compiled_before_the_clock_starts() -> None:

@@ -8,40 +8,32 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from started import OFFLINE, SECONDS, children, require_gone, with_signals
+from started import OFFLINE, ROOT, SECONDS, children, require_gone, with_signals
 
 from common import prove
 from common.base.errors import RequestError
 from common.prove import Setup
 
-ROOT = Path(__file__).parents[2]
 JAX = Setup("jax", "/opt/jax", "3.13.0", 8, {"jax": "1.0"}, "")
 TORCH = Setup("pytorch", "python", "3.12.1", 0, {"torch": "3.0"}, "")
 
 
-@pytest.fixture
-def stand_in(tmp_path: Path) -> Path:
-    """A program that says it is a Python with JAX, and whose runs take long."""
-    answer = asdict(replace(JAX, gpus=0))
-    path = tmp_path / "python"
-    path.write_text(f"""#!/bin/sh
+def start(folder: Path, seconds: int) -> "subprocess.Popen[str]":
+    """Starts the proof of a program that says it is a Python with JAX; its runs last so long."""
+    (stand_in := folder / "python").write_text(f"""#!/bin/sh
 case $1 in
--c) echo '{json.dumps(answer)}' ;;
+-c) echo '{json.dumps(asdict(replace(JAX, gpus=0)))}' ;;
 *) sleep $WAIT & echo '1/9 jax scratch'; echo "data: ${{FASHION_MNIST_DIR-unknown}}"; wait ;;
 esac
 """)
-    path.chmod(0o755)
-    return path
-
-
-def started(stand_in: Path, seconds: int) -> "subprocess.Popen[str]":
-    folder = str(stand_in.parent)
-    command = [sys.executable, "-m", "common.prove", f"--python=jax={stand_in}"]
+    stand_in.chmod(0o755)
+    command = ["-m", "common.prove", f"--python=jax={stand_in}", f"--out={folder}/proof"]
+    variables = {"WAIT": str(seconds), "PATH": "/bin:/usr/bin", "HOME": str(folder), **OFFLINE}
     with with_signals():
         return subprocess.Popen(
-            [*command, f"--out={folder}/proof"],
+            [sys.executable, *command],
             cwd=ROOT,
-            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin", "HOME": folder, **OFFLINE},
+            env=variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -61,12 +53,8 @@ def test_gpus_are_used_where_they_are_seen(more: str) -> None:
 
 
 def test_gpus_that_are_asked_for_have_to_be_there() -> None:
-    for asked, without, gpus in (
-        (None, (), 4),
-        (8, ["pytorch"], 8),
-        (2, ["pytorch"], 2),
-        (0, (), 0),
-    ):
+    torch = ["pytorch"]
+    for asked, without, gpus in ((None, (), 4), (8, torch, 8), (2, torch, 2), (0, (), 0)):
         found = prove.limit_gpus([JAX, TORCH], asked, without)
         assert [each.gpus for each in found] == [gpus, 0]
     for asked in (9, 2):
@@ -89,9 +77,6 @@ def test_what_cannot_run_is_left_out_unless_it_is_named(
     assert f"without jax: {why}\n" in capsys.readouterr().out
     with pytest.raises(RequestError, match=f"jax: {why}"):
         prove.find(["jax", "pytorch"], {})
-    monkeypatch.setattr(prove, "installed", lambda: [])
-    with pytest.raises(RequestError, match="this Python has no framework that can run"):
-        prove.find([], {})
 
 
 def test_a_framework_tells_its_versions(framework: str) -> None:
@@ -114,27 +99,24 @@ def test_tests_that_cannot_be_run_are_not_claimed(
         "passed: pytorch (torch 3.0) on Python 3.12.1, on CPU devices",
         f"the results are in {tmp_path}",
     ]
-    kept = json.loads((tmp_path / "proof.json").read_text())
-    assert kept["passed"]
-    assert kept["frameworks"][0]["packages"] == JAX.packages
+    assert json.loads((tmp_path / "proof.json").read_text())["passed"]
 
 
-def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
-    running = started(stand_in, 0)
+def test_runs_that_leave_no_records_are_no_proof(tmp_path: Path) -> None:
+    running = start(tmp_path, 0)
     said, complained = running.communicate(timeout=SECONDS)
     decided, failed = complained.splitlines()
     assert running.returncode == 1
     assert "\n1/9 jax scratch\ndata: \n" in said
     assert decided.startswith("all runs train on drawn images: no Fashion-MNIST here")
     assert failed.startswith("python -m common.prove: error: these have failed")
-    proof = stand_in.parent / "proof"
-    assert "1/9 jax scratch\n" in (proof / "proof.log").read_text()
-    assert not json.loads((proof / "proof.json").read_text())["passed"]
+    assert "1/9 jax scratch\n" in (tmp_path / "proof/proof.log").read_text()
+    assert not json.loads((tmp_path / "proof/proof.json").read_text())["passed"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signals) -> None:
-    running = started(stand_in, 1000)
+def test_whatever_ends_it_ends_what_it_runs(tmp_path: Path, number: signal.Signals) -> None:
+    running = start(tmp_path, 1000)
     assert running.stdout
     assert any(line.startswith("1/9") for line in iter(running.stdout.readline, ""))
     (child,) = children(running.pid)
