@@ -3,11 +3,9 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -23,7 +21,6 @@ from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.models.nets import LENET
 from common.settings.arguments import all_settings
 from common.settings.config import Config
-from frameworks.strategies.layouts import LAYOUTS
 
 STEPS: list[tuple[Array, Array]] = batches(2, 11, "float64")
 STEPS += [(100 * X, y) for X, y in batches(1, 1, "float64")]
@@ -142,27 +139,6 @@ def test_a_device_keeps_its_part(
             assert all(str(shards[number].device).endswith(str(device)) for shards in tensors)
             size = sum(prod(shards[number].shape) for shards in tensors)
             assert size == pytest.approx(share * NUMBERS, rel=0.03)
-
-
-def keeping_all(
-    framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
-) -> Weights:
-    """Asserts that ZeRO-3 says so if it keeps whole weights."""
-    weights = start("float64", options.shapes())
-    if framework == "pytorch":
-        wrong: Any = patch("frameworks.pytorch.native.zero.Zero3.reshard", False)
-    else:
-        whole = {**LAYOUTS, "zero3": replace(LAYOUTS["zero3"], weights="whole")}
-        wrong = patch(f"frameworks.{framework}.native.program.LAYOUTS", whole)
-    with wrong, pytest.raises(RunError, match="keeps 129,068 of 129,068 weights, by the plan"):
-        chapter.trainer(weights, devices, options).train_batch(*STEPS[0], 0.1)
-    return {"asserted": np.ones(1)}
-
-
-@pytest.mark.only("pytorch", "jax", "tensorflow")
-def test_zero3_that_keeps_whole_weights_is_no_run(framework: str, tmp_path: Path) -> None:
-    case = partial(keeping_all, framework), StrategiesOptions("zero3", native=True)
-    assert Worker(framework, "strategies", 2, {"zero3": case}, tmp_path).run()["zero3"]
 
 
 @pytest.mark.only("jax", "tensorflow")

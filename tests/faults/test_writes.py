@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_chapter import CommandLine, start as start
 from killed_runs import Case, Runner
-from numpy_chapter import NumpyChapter, NumpyConcise
+from numpy_chapter import NumpyChapter
 
 from common.base import files
 from common.models.weights_file import load_arrays
@@ -149,25 +148,3 @@ def test_a_run_that_finds_the_disk_full_resumes_when_there_is_room(
         (line,) = capsys.readouterr().err.splitlines()
         assert re.search("error: cannot write .*No space left on device", line)
         require_resumes(start)
-
-
-class Stopped(NumpyConcise):
-    """Is asked to stop in its second step."""
-
-    steps = 0
-
-    def train_batch(self, *arguments: Any) -> float:
-        self.steps += 1
-        if self.steps == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return super().train_batch(*arguments)
-
-
-def test_a_run_with_running_statistics_resumes_with_the_same_bits(start: CommandLine) -> None:
-    flags = "--width=1", "--batch-norm=per-device", "--steps=3", "--quiet", "--resume"
-    for name, chapters in (("whole", [NumpyConcise]), ("hurt", [Stopped, NumpyConcise])):
-        for chapter in chapters:
-            files = f"--out={name}", f"--checkpoint-dir={name}"
-            status = start(*flags, *files, chapter=chapter(), name="concise")
-            assert status == (143 if chapter is Stopped else 0)
-    Runner("pytorch", Case("concise", 3, ()), Path()).require_same("whole", "hurt")

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.nets import resnet18, transformer
 from common.parallel.parts import parts_of, whole
 from common.parallel.strategies import refusal, split
+from common.trainers.strategies import require_parts
 
 P = 129_068
 OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}
@@ -32,6 +34,13 @@ def test_parts_are_the_whole(name: str, k: int) -> None:
         assert {n: v.tobytes() for n, v in joined.items()} == {
             n: v.tobytes() for n, v in weights.items()
         }
+
+
+def test_a_device_that_keeps_more_than_its_part_is_an_error() -> None:
+    plan = OPTIONS["zero3"].plan(2)
+    require_parts(plan, [P // 2, P // 2])
+    with pytest.raises(RunError, match="keeps 129,068 of 129,068 weights, by the plan of zero3"):
+        require_parts(plan, [P // 2, P])
 
 
 def sent(name: str, k: int, n: int, **changes: int) -> tuple[int, int]:

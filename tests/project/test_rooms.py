@@ -9,6 +9,7 @@ import pytest
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
+from common.records import fingerprint
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -100,3 +101,26 @@ def test_no_framework_is_loaded(tmp_path: Path) -> None:
     lines = ["import sys", *(f"import {name}; {loaded}" for name in modules)]
     done = python("-c", "\n".join(lines), folder=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_record_depends_on_all_rooms_up_to_training_but_those_that_print_and_draw() -> None:
+    below = ROOMS[: ROOMS.index("training") + 1]
+    assert {*below} - {*fingerprint.ROOMS} == {"terminal", "drawing"}
+
+
+def test_a_change_makes_records_stale_if_it_may_change_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    files = [f"common/{room}/some.py" for room in fingerprint.ROOMS]
+    files += ["common/training/deeper/some.py", "frameworks/strategies/zero.py"]
+    files += ["frameworks/jax/scratch.py"]
+    others = ["common/report/page.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
+    for path in [*files, *others]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    for path in [*files, *others]:
+        before = fingerprint.source_digest("jax")
+        (tmp_path / path).write_text("\n")
+        assert (fingerprint.source_digest("jax") != before) == (path in files), path
+    assert fingerprint.source_digest("jax") != fingerprint.source_digest("mxnet")

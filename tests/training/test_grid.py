@@ -15,7 +15,6 @@ from common.chapters.strategies import STRATEGIES
 from common.chapters.suites import SUITES
 from common.settings.arguments import all_settings, as_flags, parser
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = {"devices": 2, "threads": 1, "dataset": "synthetic", "train_examples": 60}
 SETTINGS |= {"test_examples": 50, "batch_size": 20, "steps": 3}
 
@@ -48,7 +47,7 @@ def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) 
     assert sorted(each["devices"] for _, each in found) == sorted(expected)
 
 
-def script(framework: str, *todo: dict[str, Any]) -> str:
+def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
     """The grid forks, so it has to be a process of its own."""
     lines = [
         "from pathlib import PosixPath",
@@ -57,11 +56,7 @@ def script(framework: str, *todo: dict[str, Any]) -> str:
         f"grid.runs = lambda *_, **__: [('scratch', each) for each in {todo}]",
         f"raise SystemExit(grid.main(['{framework}']))",
     ]
-    return "\n".join(lines)
-
-
-def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
-    return python("-c", script(framework, *todo), **OFFLINE)
+    return python("-c", "\n".join(lines), **OFFLINE)
 
 
 def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(
