@@ -35,16 +35,12 @@ def begun(runner: Runner) -> "subprocess.Popen[str]":
     return run
 
 
-def trainers(run: "subprocess.Popen[str]") -> list[int]:
-    """The processes of devices, which a process of the run has forked."""
-    return [child for process in children(run.pid) for child in children(process)]
-
-
 def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run = begun(runner)
     processes, started = descendants(run.pid), time.monotonic()
-    os.kill(trainers(run)[1], SIGKILL)
+    trainers = [child for process in children(run.pid) for child in children(process)]
+    os.kill(trainers[1], SIGKILL)
     out, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     said = "the process of device 1 was ended by SIGKILL"

@@ -1,11 +1,8 @@
 """Orders of a pipeline, and how long they take."""
 
-from functools import partial
-
 import pytest
 from hypothesis import given, strategies as st
 
-from common.judge.judgement import judge
 from common.parallel.pipelines import (
     IN_FLIGHT,
     Pass,
@@ -33,12 +30,6 @@ def test_every_stage_passes_every_microbatch_both_ways_after_what_that_needs(
     for event in simulate(stage_passes):
         assert done >= set(needed(event.done, p))
         done.add(event.done)
-
-
-@pytest.mark.parametrize("name", IN_FLIGHT)
-def test_a_net_that_is_trained_in_an_order_has_the_gradient_of_one_device(name: str) -> None:
-    judgement = judge("pipeline", partial(order, name))
-    assert judgement.right, judgement.text
 
 
 @given(stages, microbatches)

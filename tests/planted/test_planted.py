@@ -10,7 +10,6 @@ from numpy_chapter import NumpyChapter
 from started import python
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.strategies import STRATEGIES
 from common.chapters.suites import SUITES, Suite
 from common.compare.folder import examine
 from planted import page, right
@@ -35,14 +34,6 @@ def test_every_bug_has_words_a_source_and_runs(capsys: pytest.CaptureFixture[str
         assert bug.runs
         for name, devices in bug.runs.items():
             assert {*devices} <= {*known[name].devices, *known[name].more_devices}
-
-
-def test_right_runs_are_of_every_net_strategy_and_number_of_devices() -> None:
-    made = {(name.split()[0], k) for name, k in right.short_runs(range(9))}
-    assert made == {*product(("scratch", "concise", "strategies"), (1, 2, 3))}
-    for k in (2, 3):
-        split = {name for name, devices in right.short_runs(range(6)) if devices == k}
-        assert {f"strategies float64-{name}" for name in STRATEGIES} <= split
 
 
 def test_quick_runs_may_have_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

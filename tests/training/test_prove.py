@@ -62,23 +62,6 @@ def test_gpus_that_are_asked_for_have_to_be_there() -> None:
             prove.limit_gpus([JAX, TORCH], asked, ())
 
 
-def test_what_cannot_run_is_left_out_unless_it_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def probe(name: str, _: str) -> Setup:
-        if name == "jax":
-            raise RequestError(f"jax: {prove.lacks(['nowhere'])}")
-        return TORCH
-
-    monkeypatch.setattr(prove, "installed", lambda: ["pytorch", "jax"])
-    monkeypatch.setattr(prove, "probe", probe)
-    assert prove.find([], {}) == [TORCH]
-    why = "this Python lacks nowhere: `python -m pip install nowhere` adds them"
-    assert f"without jax: {why}\n" in capsys.readouterr().out
-    with pytest.raises(RequestError, match=f"jax: {why}"):
-        prove.find(["jax", "pytorch"], {})
-
-
 def test_a_framework_tells_its_versions(framework: str) -> None:
     found = prove.probe(framework, sys.executable)
     assert (found.gpus, found.untested) == (0, "")
