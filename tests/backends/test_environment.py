@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 from agreement import edit
-from fake_chapter import EVERY, CommandLine, stopping, written
+from fake_chapter import EVERY, CommandLine, start as start, stopping, written
 from started import SMALL, python
 
 from common.backends.environment import Environment
@@ -109,26 +109,25 @@ def test_the_page_names_every_variable_of_the_table(name: str) -> None:
 
 
 def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(step: int) -> float:
         raise ValueError(f"no such plugin, in step {step}\nand so on")
 
     table = Environment(rounding=("*_ISA",), breaking=("TOY_*",))
     monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", table)
-    start = CommandLine(monkeypatch, tmp_path)
     monkeypatch.setenv("TOY_ISA", "avx2")
     assert start("--quiet", loss=failing) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = start.printed().err.splitlines()
     blamed = "pytorch reads TOY_ISA=avx2, which is set in the environment"
     assert line.endswith(f"error: ValueError: no such plugin, in step 1; {blamed}")
     assert written()["failure"]["message"] == line.partition("error: ")[2]
     assert start(*EVERY, loss=stopping(3)) == 143
     assert written()["environment"] == {"TOY_ISA": "avx2"}
     monkeypatch.delenv("TOY_ISA")
-    capsys.readouterr()
+    start.printed()
     assert start(*EVERY, "--resume") == 0
-    assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
+    assert "it may round otherwise: TOY_ISA avx2 there, not set here" in start.printed().err
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
 
 

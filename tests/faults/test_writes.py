@@ -127,7 +127,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.faults
 def test_a_run_that_finds_the_disk_full_resumes_when_there_is_room(
-    disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    start: CommandLine, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(number: int, at: int, *_: Path) -> None:
         """Fills the disk once the write before that number is done."""
@@ -136,15 +136,15 @@ def test_a_run_that_finds_the_disk_full_resumes_when_there_is_room(
                 free = os.statvfs(disk)
                 os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
 
-    start = CommandLine(monkeypatch, disk)
+    monkeypatch.chdir(disk)
     for number, name in enumerate(whole_and_earlier(start)):
         Path("w").unlink()
         shutil.copytree("earlier", "hurt")
-        capsys.readouterr()
+        start.printed()
         fill(number, -1)
         with writes(partial(fill, number)):
             assert kept(start, "hurt") == 1, name
         Path("filler").unlink()
-        (line,) = capsys.readouterr().err.splitlines()
+        (line,) = start.printed().err.splitlines()
         assert re.search("error: cannot write .*No space left on device", line)
         require_resumes(start)

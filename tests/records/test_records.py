@@ -59,17 +59,13 @@ def test_a_record_says_running_first_and_has_the_names_that_others_read(start: C
     ],
 )
 def test_a_run_that_ends_early_has_failed_and_says_why(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    failure: BaseException,
-    status: int,
-    line: str,
+    start: CommandLine, failure: BaseException, status: int, line: str
 ) -> None:
     def fail(step: int) -> float:
         raise failure
 
     assert start("--quiet", "--save-weights=w", loss=fail) == status
-    assert capsys.readouterr() == ("", f"python -m frameworks.pytorch.scratch: error: {line}\n")
+    assert start.printed() == ("", f"python -m frameworks.pytorch.scratch: error: {line}\n")
     if status == 1:
         assert written()["status"] == "failed"
         assert type(failure).__name__ in written()["failure"]["traceback"]
@@ -79,18 +75,14 @@ def test_a_run_that_ends_early_has_failed_and_says_why(
     assert not Path("w").exists()
 
 
-def test_weights_are_not_saved_in_the_place_of_the_record(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_weights_are_not_saved_in_the_place_of_the_record(start: CommandLine) -> None:
     Path("w").symlink_to(RECORD)
     assert start("--save-weights=w") == 2
-    assert "--save-weights w is a file of --out" in capsys.readouterr().err
+    assert "--save-weights w is a file of --out" in start.printed().err
     assert not RECORD.exists()
 
 
-def test_saved_weights_are_the_final_ones_and_start_another_run(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_saved_weights_are_the_final_ones_and_start_another_run(start: CommandLine) -> None:
     assert start("--lr=0.5", "--save-weights=far/w.safetensors") == 0
     trained = load_weights(Path("far/w.safetensors"), LENET, "float32")
     assert all((trained[name] == 3.5).all() for name in LENET if name.endswith("bias"))
@@ -99,15 +91,15 @@ def test_saved_weights_are_the_final_ones_and_start_another_run(
     assert written()["config"]["init_weights"] == "far/w.safetensors"
     save_bfloat16(Path("w"), trained)
     assert start("--init-weights=w") == 0
-    assert "w has bfloat16, read as float32: conv1.bias, conv1.weight, " in capsys.readouterr().err
+    assert "w has bfloat16, read as float32: conv1.bias, conv1.weight, " in start.printed().err
 
 
 def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+    start: CommandLine,
 ) -> None:
     for quiet in (["--quiet"], []):
         assert start(*quiet) == 0
-        out, err = capsys.readouterr()
+        out, err = start.printed()
         assert re.fullmatch(CLOSING, out)
         assert (err == "") == bool(quiet)
     introduction, first, second = err.splitlines()

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,13 @@ class FakeChapter(NumpyChapter):
         self.calls.append("synchronize")
 
 
+@dataclass(frozen=True)
 class CommandLine:
-    """Runs the fake chapter through the command line, in the test's folder."""
+    """Runs the fake chapter through the command line."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.monkeypatch = monkeypatch
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
+    monkeypatch: pytest.MonkeyPatch
+    printed: Callable[[], Any]
+    """What has been printed since the last call."""
 
     def __call__(
         self,
@@ -84,9 +84,14 @@ class CommandLine:
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+def start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
     """The command line, in the test's folder."""
-    return CommandLine(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
+    return CommandLine(monkeypatch, capsys.readouterr)
 
 
 def written() -> Any:

@@ -44,14 +44,12 @@ def of_jax(path: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize("number", ENDING)
-def test_a_signal_ends_a_run_after_its_step(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
+def test_a_signal_ends_a_run_after_its_step(start: CommandLine, number: signal.Signals) -> None:
     with with_signals():
         status = start("--quiet", loss=stopping(2, number))
     assert status == (130 if number == signal.SIGINT else 143)
     line = "stopped after step 2 of 7, and kept no checkpoint"
-    assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
+    assert start.printed().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
     assert written()["status"] == "interrupted"
 
 
@@ -80,7 +78,7 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
 
 
 def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+    start: CommandLine,
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     machine, processor = written()["machine"], written()["machine"]["processor"]
@@ -95,7 +93,7 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     differences = ", ".join(again["differences"])
     assert record.another_setup() == f"steps 1 to 3 were trained in another setup ({differences})"
     assert [epoch.epoch for epoch in record.timed_epochs()] == [2, 3]
-    said = capsys.readouterr()
+    said = start.printed()
     assert re.search(
         r"sec/epoch on \[.+\]; steps 1 to 3 were trained in another setup \(fr", said.out
     )
@@ -112,16 +110,14 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     assert [len(record.losses) for record in kept] == [7, 6]
 
 
-def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(start: CommandLine) -> None:
     assert start(*EVERY) == 0
     whole, tensors = written(), RECORD.with_suffix(".safetensors").read_bytes()
     (KEPT / f"{NAME}-step6.json").unlink()
-    last, line = KEPT / f"{NAME}-step7.json", capsys.readouterr().out
+    last, line = KEPT / f"{NAME}-step7.json", start.printed().out
     RECORD.unlink()  # as if it was killed before its end
     assert start(*EVERY, "--resume") == 0
-    said = capsys.readouterr()
+    said = start.printed()
     assert f"nothing is left to do: {last} has all 7 steps\n" in said.err
     assert said.out == line
     changes = {"sha256", "peak_memory"}
@@ -137,13 +133,11 @@ def test_what_is_finished_is_kept_and_is_no_result_of_another_setup(
     ):
         assert start(*EVERY[2:], flag, "--out=other", f"--resume-from={file}") == 2
         line = f"{file} has all 7 steps, trained in another setup: {difference}; to train here, "
-        assert f"nothing is left to do: {line}start over" in capsys.readouterr().err
+        assert f"nothing is left to do: {line}start over" in start.printed().err
         assert not list(Path("other").glob("*.json"))
 
 
-def test_a_checkpoint_has_the_state_after_its_step(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_has_the_state_after_its_step(start: CommandLine) -> None:
     class Late(FakeChapter):
         def train_batch(self, *arguments: Any) -> float:
             self.before = copied(self.replicas[0])
@@ -153,40 +147,34 @@ def test_a_checkpoint_has_the_state_after_its_step(
             return self.before
 
     assert start(*EVERY, "--quiet", chapter=Late()) == 1
-    assert "conv1.weight in the checkpoint is not that after step 2" in capsys.readouterr().err
+    assert "conv1.weight in the checkpoint is not that after step 2" in start.printed().err
     assert not list(KEPT.iterdir())
 
 
 def test_other_threads_and_packages_may_resume_and_other_devices_start_anew(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+    start: CommandLine,
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     changed(versions={"numpy": "0"})()
-    capsys.readouterr()
+    start.printed()
     assert start(*EVERY, "--resume", "--devices=2") == 0
-    assert (
-        f"no checkpoint of {NAME.replace('3', '2')} in kept: starting at" in capsys.readouterr().err
-    )
+    assert f"no checkpoint of {NAME.replace('3', '2')} in kept: starting at" in start.printed().err
     assert start(*EVERY, "--resume", "--threads=1000") == 0
     differences = " ".join(written()["resumed"][0]["differences"])
     assert re.search(r"^threads \d+ there, 1000 here .*\bnumpy 0 there, ", differences)
 
 
-def test_with_batch_norm_per_device_the_number_of_devices_decides(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_batch_norm_per_device_the_number_of_devices_decides(start: CommandLine) -> None:
     concise = partial(start, *EVERY, "--width=1", "--steps=2", "--wrapper=ddp", name="concise")
     assert concise(chapter=NumpyConcise()) == 0
-    capsys.readouterr()
+    start.printed()
     (file,) = KEPT.glob("*-step2.json")
     flags = f"--resume-from={file}", "--checkpoint-dir=other", "--devices=2"
     assert concise(*flags, chapter=NumpyConcise()) == 2
-    assert "computes other numbers: shards 3 there, 2 here" in capsys.readouterr().err
+    assert "computes other numbers: shards 3 there, 2 here" in start.printed().err
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(start: CommandLine) -> None:
     def damage(step: int) -> None:
         path = KEPT / f"{NAME}-step{step}.safetensors"
         content = path.read_bytes()
@@ -196,15 +184,15 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
     whole = RECORD.with_suffix(".safetensors").read_bytes()
     assert start(*EVERY, loss=stopping(5)) == 143
     damage(5)
-    capsys.readouterr()
+    start.printed()
     assert start(*EVERY, "--resume") == 0
     assert RECORD.with_suffix(".safetensors").read_bytes() == whole
     assert written()["resumed"][0]["step"] == 4
-    assert "step5.safetensors was changed after it was" in capsys.readouterr().err
+    assert "step5.safetensors was changed after it was" in start.printed().err
     for step in (6, 7):
         damage(step)
     assert start(*EVERY, "--resume") == 2
-    assert "there is no checkpoint to resume from: kept/" in capsys.readouterr().err
+    assert "there is no checkpoint to resume from: kept/" in start.printed().err
     assert len(list(KEPT.iterdir())) == 4
 
 
@@ -225,19 +213,15 @@ def changed(**changes: Any) -> Callable[[], object]:
     ],
 )
 def test_what_a_run_may_not_resume_from_is_refused_and_stays(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    spoil: Callable[[], object],
-    flags: list[str],
-    why: str,
+    start: CommandLine, spoil: Callable[[], object], flags: list[str], why: str
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     spoil()
     files = {path: path.read_bytes() for path in (RECORD, *KEPT.iterdir())}
     kept = "elsewhere" if "from" in "".join(flags) else "kept"
-    capsys.readouterr()
+    start.printed()
     assert start(*EVERY, "--quiet", f"--checkpoint-dir={kept}", *flags) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = start.printed().err.splitlines()
     assert why in line
     assert {path: path.read_bytes() for path in (RECORD, *KEPT.iterdir())} == files
 
@@ -247,11 +231,7 @@ def test_what_a_run_may_not_resume_from_is_refused_and_stays(
     [(True, "the loss of step 7 is nan"), (False, "conv1.bias is not finite after step 7")],
 )
 def test_nan_ends_a_run_and_is_in_no_checkpoint(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    of_loss: bool,
-    said: str,
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, of_loss: bool, said: str
 ) -> None:
     """The last update has no loss to show it."""
     train_batch = FakeChapter.train_batch
@@ -266,16 +246,16 @@ def test_nan_ends_a_run_and_is_in_no_checkpoint(
 
     monkeypatch.setattr(FakeChapter, "train_batch", spoiled)
     assert start(*EVERY, "--quiet") == 1
-    assert f"{said}: try a smaller --lr" in capsys.readouterr().err
+    assert f"{said}: try a smaller --lr" in start.printed().err
     assert len(read_checkpoint(checkpoints_in(KEPT, NAME)[0]).record.losses) == 6
     assert (written()["status"], written()["failure"]["step"]) == ("failed", 7)
 
 
 def test_two_runs_do_not_write_to_one_folder_at_a_time(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("common.training.run.held", partial(held, timeout=0.2))
     with held(KEPT, NAME):
         assert start(*EVERY, "--quiet") == 2
     line = f"another run is writing {NAME} in kept: wait for it, or choose another folder"
-    assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
+    assert start.printed().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"

@@ -68,9 +68,7 @@ def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
     assert begun[0].calls[-2:] == ["synchronize", "gathered"]
 
 
-def test_processes_that_do_not_start_alike_are_refused(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], among: Among
-) -> None:
+def test_processes_that_do_not_start_alike_are_refused(start: CommandLine, among: Among) -> None:
     def gathered(values: Array) -> Array:
         text = values.astype(np.uint8).tobytes()
         _, key, digest = text.rpartition(b'"data": "')
@@ -80,4 +78,4 @@ def test_processes_that_do_not_start_alike_are_refused(
     among(0, gathered)
     assert start("--quiet") == 2
     told = "process 1 has other data than the first one: start all processes alike"
-    assert told in capsys.readouterr().err
+    assert told in start.printed().err
