@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pytest
 
 from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
-from common.models.nets import LENET, resnet18_shapes, trainable
+from common.models.nets import resnet18_shapes, trainable
 from common.parallel.nets import resnet18, transformer
-from common.parallel.parts import parts_of, whole
 from common.parallel.strategies import refusal, split
 from common.trainers.strategies import require_parts
 
@@ -20,20 +18,6 @@ OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}
 
 def total(by_kind: Mapping[str, Sequence[int]]) -> int:
     return sum(map(sum, by_kind.values()))
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_parts_are_the_whole(name: str, k: int) -> None:
-    plan = OPTIONS[name].plan(k)
-    random = np.random.default_rng(0)
-    weights = {each: random.normal(size=shape) for each, shape in LENET.items()}
-    for layouts in (plan.weights, plan.updated):
-        held = [parts_of(weights, layouts, device) for device in range(plan.devices)]
-        joined = whole(held, layouts, plan.shapes)
-        assert {n: v.tobytes() for n, v in joined.items()} == {
-            n: v.tobytes() for n, v in weights.items()
-        }
 
 
 def test_a_device_that_keeps_more_than_its_part_is_an_error() -> None:
