@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from fake_chapter import CommandLine, start as start
 from killed_runs import Case, Runner
-from numpy_chapter import NumpyChapter
 
 from common.base import files
 from common.models.weights_file import load_arrays
@@ -31,7 +30,7 @@ def kept(start: CommandLine, name: str) -> int:
     """Runs five steps, with the record and checkpoints in a folder."""
     files = f"--out={name}", f"--checkpoint-dir={name}", "--save-weights=w"
     flags = "--quiet", "--steps=5", "--checkpoint-every=2", "--resume"
-    return start(*flags, *files, chapter=NumpyChapter())
+    return start(*flags, *files, loss=lambda step: 1.0)
 
 
 @contextmanager
