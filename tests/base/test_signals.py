@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from started import with_signals
+from started import ROOT, with_signals
 
-ROOT = Path(__file__).parents[2]
 WORK = """
 import time
 from common.base.signals import stoppable

@@ -14,12 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from started import SECONDS
+from started import ROOT, SECONDS
 
 from common.data.dataset import load
 from common.data.download import SHA256, DownloadError, download
 
-ROOT = Path(__file__).parents[2]
 CONTENTS = {name: name.encode() * 1000 for name in SHA256}
 DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
 FIRST, *OTHERS = CONTENTS

@@ -6,12 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from started import python
+from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
 from common.records import fingerprint
 
-ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "chapters", "trainers"),
     *("drawing", "settings", "records", "training", "compare", "pairs", "diagnose", "report"),

@@ -1,14 +1,11 @@
 """The page has the output of every case, with the versions that it names."""
 
-from pathlib import Path
-
 import pytest
-from started import python
+from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
 from silent.report import report
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/silent.md").read_text(encoding="utf-8")
 CASES = {
     case.stem: framework

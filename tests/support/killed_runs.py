@@ -5,11 +5,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from started import ROOT
+
 from common.records.record import Record, record_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
-ROOT = Path(__file__).parents[2]
 SMALL = (
     *("--dataset=synthetic", "--train-examples=139", "--test-examples=50", "--batch-size=20"),
     *("--epochs=3", "--threads=2", "--quiet"),

@@ -7,11 +7,10 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from started import python
+from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "common", "frameworks", "notebooks", "planted", "silent")
 COMMANDS = sorted(
     path.relative_to(ROOT)
