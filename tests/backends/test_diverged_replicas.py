@@ -1,7 +1,7 @@
 """Replicas of ResNet-18 that diverge are not saved."""
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,48 +17,35 @@ from common.chapters.concise import ConciseOptions
 NAME = "stage2.block1.conv3.bias"
 
 
-def part_pytorch(replicas: Any) -> None:
-    if importlib.import_module("torch").distributed.get_rank() == 1:
-        replicas.net.module.get_parameter(NAME).data += 1
+def change_second(framework: str, replicas: Any) -> None:
+    """Changes one weight on the second device."""
+    if framework == "pytorch":
+        if importlib.import_module("torch").distributed.get_rank() == 1:
+            replicas.net.module.get_parameter(NAME).data += 1
+    elif framework == "tensorflow":
+        (_, second) = replicas.params[NAME].values
+        second.assign_add([1.0] * second.shape[0])
+    elif framework == "mxnet":
+        replicas.net.collect_params()[NAME].list_data()[1][:] += 1
+    else:
+        jax = importlib.import_module("jax")
 
+        def changed(path: Any, values: Any) -> Any:
+            if "conv3" not in jax.tree_util.keystr(path):
+                return values
+            copies = [shard.data for shard in values.addressable_shards]
+            copies[1] = jax.device_put(copies[1] + 1, copies[1].device)
+            return jax.make_array_from_single_device_arrays(values.shape, values.sharding, copies)
 
-def part_tensorflow(replicas: Any) -> None:
-    (_, second) = replicas.params[NAME].values
-    second.assign_add([1.0] * second.shape[0])
-
-
-def part_jax(replicas: Any) -> None:
-    jax = importlib.import_module("jax")
-
-    def diverged(path: Any, values: Any) -> Any:
-        if "conv3" not in jax.tree_util.keystr(path):
-            return values
-        copies = [shard.data for shard in values.addressable_shards]
-        copies[1] = jax.device_put(copies[1] + 1, copies[1].device)
-        return jax.make_array_from_single_device_arrays(values.shape, values.sharding, copies)
-
-    replicas.params = jax.tree_util.tree_map_with_path(diverged, replicas.params)
-
-
-def part_mxnet(replicas: Any) -> None:
-    replicas.net.collect_params()[NAME].list_data()[1][:] += 1
-
-
-PART = {
-    "pytorch": part_pytorch,
-    "tensorflow": part_tensorflow,
-    "jax": part_jax,
-    "mxnet": part_mxnet,
-}
+        replicas.params = jax.tree_util.tree_map_with_path(changed, replicas.params)
 
 
 def diverge(
-    part: Callable[[Any], None], chapter: Any, devices: Sequence[Any], chosen: ConciseOptions
+    framework: str, chapter: Any, devices: Sequence[Any], chosen: ConciseOptions
 ) -> Weights:
-    """Changes one weight on the second device, and then exports."""
     trainer = chapter.trainer(start("float64"), devices, chosen)
     trainer.export()
-    part(trainer.replicas)
+    change_second(framework, trainer.replicas)
     weights: Weights = trainer.export()
     return weights
 
@@ -74,6 +61,6 @@ def diverge(
 def test_replicas_that_parted_end_the_run(
     framework: str, tmp_path: Path, wrapper: str | None, k: int
 ) -> None:
-    cases = {"diverge": (partial(diverge, PART[framework]), options(framework, wrapper=wrapper))}
+    cases = {"diverge": (partial(diverge, framework), options(framework, wrapper=wrapper))}
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
         Worker(framework, "concise", k, cases, tmp_path).run()
