@@ -1,7 +1,7 @@
 """The concise chapter, in the framework under test, against NumPy."""
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,20 +120,14 @@ def arrays(computed: dict[str, Weights], mode: str) -> Weights:
     return computed[mode]
 
 
-def split(mode: str, first: int = 0) -> Callable[[int], list[tuple[int, int]]]:
-    """The shards of batch normalization, from device `first` on."""
-    devices = DEVICES if "per-device" in mode else 1
+def one_device(mode: str, first: int = 0, weights: Weights = START) -> OneDevice:
+    """The same training in NumPy, before its first step; its first shard is that of `first`."""
 
-    def bounds(n: int) -> list[tuple[int, int]]:
-        shards = shard_bounds(n, devices)
+    def split(n: int) -> list[tuple[int, int]]:
+        shards = shard_bounds(n, DEVICES if "per-device" in mode else 1)
         return shards[first:] + shards[:first]
 
-    return bounds
-
-
-def one_device(mode: str, first: int = 0, weights: Weights = START) -> OneDevice:
-    """The same training in NumPy, before its first step."""
-    return OneDevice("concise", weights, split=split(mode, first))
+    return OneDevice("concise", weights, split=split)
 
 
 def largest_distance(computed: Weights, expected: Weights) -> float:
