@@ -49,3 +49,35 @@ def test_jax_knows_the_flags_that_it_is_given_for_gpus(
     # XLA ends a process that gives it a flag that it does not know.
     command = [sys.executable, "-c", "import jax; jax.devices('cpu')"]
     subprocess.run(command, env=dict(os.environ), check=True)
+
+
+@pytest.mark.only("pytorch")
+@pytest.mark.parametrize("examples", [5, 0])
+def test_patches_times_a_matrix_is_the_convolution_that_gpus_compute(
+    framework: str, examples: int
+) -> None:
+    torch: Any = import_module("torch")
+    kernels: Any = import_module("frameworks.pytorch.kernels")
+    made = torch.Generator().manual_seed(0)
+    shapes = (examples, 3, 9, 8), (4, 3, 5, 2), (4,)
+    given = [torch.randn(*shape, generator=made, dtype=torch.float64) for shape in shapes]
+    for each in given:
+        each.requires_grad_()
+    found, expected = kernels.patches_times_matrix(*given), kernels.conv2d(*given)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    upstream = torch.randn(found.shape, generator=made, dtype=torch.float64)
+    grads = (torch.autograd.grad(Y, given, upstream) for Y in (found, expected))
+    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.only("pytorch")
+@pytest.mark.parametrize(("examples", "sizes"), [(6, [2, 2, 1, 1]), (3, [1, 1, 1])])
+def test_data_parallel_cuts_as_all_do(framework: str, examples: int, sizes: list[int]) -> None:
+    torch: Any = import_module("torch")
+    wrappers: Any = import_module("frameworks.pytorch.wrappers")
+    wrapped = wrappers.DataParallel(torch.nn.Identity())
+    X = torch.arange(examples)
+    shards, options = wrapped.scatter((X,), None, ["cpu"] * 4)
+    assert [len(shard) for (shard,) in shards] == sizes
+    assert options == [{}] * len(sizes)
+    assert [int(each) for (shard,) in shards for each in shard] == list(range(examples))

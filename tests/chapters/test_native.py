@@ -3,9 +3,11 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.models.nets import LENET
 from common.settings.arguments import all_settings
 from common.settings.config import Config
+from frameworks.strategies.layouts import LAYOUTS
 
 STEPS: list[tuple[Array, Array]] = batches(2, 11, "float64")
 STEPS += [(100 * X, y) for X, y in batches(1, 1, "float64")]
@@ -109,6 +112,11 @@ def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies:
             strategies.launch(print, DeviceRequest(2, "cpu", 1), options)
 
 
+def make_trainer(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
+    options = StrategiesOptions(name, native=True, **others)
+    return strategies.trainer(start("float64", options.shapes()), devices, options)
+
+
 def parts(framework: str, tensor: Any) -> list[Any]:
     """The part of a tensor on each device."""
     if framework == "tensorflow":
@@ -130,8 +138,7 @@ def test_a_device_keeps_its_part(
     weights: float,
     velocities: float,
 ) -> None:
-    options = StrategiesOptions(name, native=True)
-    trainer = strategies.trainer(start("float64"), all_devices[:3], options)
+    trainer = make_trainer(strategies, all_devices[:3], name)
     trainer.train_batch(*batches(1, 11, "float64")[0], 0.1)
     for kept, share in ((trainer.params, weights), (trainer.momenta, velocities)):
         tensors = [parts(framework, tensor) for tensor in kept.values()]
@@ -141,20 +148,40 @@ def test_a_device_keeps_its_part(
             assert size == pytest.approx(share * NUMBERS, rel=0.03)
 
 
+def keeping_all(
+    framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
+) -> Weights:
+    """Asserts that ZeRO-3 says so if it keeps whole weights."""
+    weights = start("float64", options.shapes())
+    if framework == "pytorch":
+        wrong: Any = patch("frameworks.pytorch.native.zero.Zero3.reshard", False)
+    else:
+        whole = {**LAYOUTS, "zero3": replace(LAYOUTS["zero3"], weights="whole")}
+        wrong = patch(f"frameworks.{framework}.native.program.LAYOUTS", whole)
+    with wrong, pytest.raises(RunError, match="keeps 129,068 of 129,068 weights, by the plan"):
+        chapter.trainer(weights, devices, options).train_batch(*STEPS[0], 0.1)
+    return {"asserted": np.ones(1)}
+
+
+@pytest.mark.only("pytorch", "jax", "tensorflow")
+def test_zero3_that_keeps_whole_weights_is_no_run(framework: str, tmp_path: Path) -> None:
+    case = partial(keeping_all, framework), StrategiesOptions("zero3", native=True)
+    assert Worker(framework, "strategies", 2, {"zero3": case}, tmp_path).run()["zero3"]
+
+
 @pytest.mark.only("jax", "tensorflow")
 def test_a_copy_that_has_other_bits_is_named(
     framework: str, strategies: Any, all_devices: Sequence[Any]
 ) -> None:
-    options = StrategiesOptions("data", native=True)
-    trainer = strategies.trainer(start("float64"), all_devices[:2], options)
-    bias = trainer.params["fc2.bias"]
+    params = (trainer := make_trainer(strategies, all_devices[:2], "data")).params
+    bias = params["fc2.bias"]
     copies = [copy + number for number, copy in enumerate(parts(framework, bias))]
     if framework == "jax":
         jax: Any = importlib.import_module("jax")
         pack = jax.make_array_from_single_device_arrays
-        trainer.params["fc2.bias"] = pack(bias.shape, bias.sharding, copies)
+        params["fc2.bias"] = pack(bias.shape, bias.sharding, copies)
     else:
         dtensor: Any = importlib.import_module("tensorflow.experimental.dtensor")
-        trainer.params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
+        params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         trainer.export()
