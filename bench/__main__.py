@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.plan import WORKLOADS, Entry, entries
-from bench.report import HEADINGS, Bench, collect
+from bench.report import HEADINGS, Bench, samples
 from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
@@ -27,8 +27,8 @@ from common.terminal.command import Parser, status
 from common.terminal.tables import table
 from common.terminal.values import DEVICES, REPEATS, count, path
 
-Sample = tuple[Entry, dict[str, Any]]
-"""An entry, and the output of the process that measured it."""
+Outputs = dict[Entry, list[dict[str, Any]]]
+"""By entry, what the process that measured it has told in each round."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,32 +44,40 @@ def measure_all(flags: argparse.Namespace) -> None:
     plan = entries(frameworks, tuple(flags.chapters), flags.gpus)
     path = flags.out / "bench.json"
     require_file(path, "--out")
-    samples: list[Sample] = []
+    outputs: Outputs = {entry: [] for entry in plan}
     failed: dict[Entry, str] = {}
     for number in range(1, flags.rounds + 1):
-        left = [entry for entry in plan if entry not in failed]
-        samples += measure_round(left, pythons, f"round {number}/{flags.rounds}", failed)
-        samples = [(entry, output) for entry, output in samples if entry not in failed]
-        if not samples:
+        for place, entry in enumerate(list(outputs), start=1):
+            begun = time.perf_counter()
+            try:
+                outputs[entry].append(measure(entry, pythons[entry.framework]))
+            except RunError as error:
+                failed[entry] = str(error)
+                del outputs[entry]
+            said = f"{failed.get(entry, entry.key())}, {time.perf_counter() - begun:.0f} s"
+            progress = f"round {number}/{flags.rounds}, {place}/{len(plan)}: {said}"
+            print(progress, file=sys.stderr, flush=True)
+        if not outputs:
             raise RunError("; ".join(failed.values()))
         # If the benchmark is stopped, the finished rounds stay.
-        bench = results(samples, number, failed)
+        bench = results(outputs, failed)
         write_text(path, bench.model_dump_json(by_alias=True, indent=2) + "\n")
     show(bench)
     if failed:
         raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")
 
 
-def results(samples: Sequence[Sample], rounds: int, failed: Mapping[Entry, str]) -> Bench:
+def results(outputs: Outputs, failed: Iterable[Entry]) -> Bench:
     """The content of bench.json."""
+    (entry, rounds), *_ = outputs.items()
     return Bench(
         created=now(),
-        machine=describe_machine() | (gpus_here() if samples[0][0].kind == "gpu" else {}),
-        versions={entry.framework: output["versions"] for entry, output in samples},
-        data=samples[0][1]["data"],
-        rounds=rounds,
+        machine=describe_machine() | (gpus_here() if entry.kind == "gpu" else {}),
+        versions={entry.framework: runs[0]["versions"] for entry, runs in outputs.items()},
+        data=rounds[0]["data"],
+        rounds=len(rounds),
         failed=[entry.key() for entry in failed],
-        samples=collect((entry, output["figures"]) for entry, output in samples),
+        samples=[samples(entry, runs) for entry, runs in outputs.items()],
     )
 
 
@@ -83,26 +91,10 @@ def show(bench: Bench) -> None:
     console.print(bench.provenance(), soft_wrap=True)
 
 
-def measure_round(
-    plan: Sequence[Entry], pythons: Mapping[str, str], name: str, failed: dict[Entry, str]
-) -> Iterator[Sample]:
-    """Measures each entry in a new process; adds the reasons of failures to `failed`."""
-    for number, entry in enumerate(plan, start=1):
-        begun = time.perf_counter()
-        reason = ""
-        try:
-            yield entry, measure(entry, pythons[entry.framework])
-        except RunError as error:
-            failed[entry] = reason = str(error)
-        took = time.perf_counter() - begun
-        progress = f"{name}, {number}/{len(plan)}: {reason or entry.key()}, {took:.0f} s"
-        print(progress, file=sys.stderr, flush=True)
-
-
 def measure(entry: Entry, python: str) -> dict[str, Any]:
     """The output of the measuring process. Raises RunError if it failed."""
     words = [entry.framework, entry.chapter, entry.contender, str(entry.devices)]
-    words += [f"--kind={entry.kind}", "--child", f"--started={time.time()!r}"]
+    words += [f"--kind={entry.kind}", f"--started={time.time()!r}"]
     command = [python, "-m", "bench.measure", *words]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it may be killed in the middle
         homes = dict.fromkeys(("TMPDIR", "KERAS_HOME", "MXNET_HOME"), folder)

@@ -12,17 +12,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.ours import Ours
 from bench.plan import WORKLOADS, Contender, Entry
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
+from common.backends.interface import Chapter
 from common.backends.loading import backend, import_backend, package, set_tf32
 from common.base.children import end_with
 from common.base.errors import RunError
 from common.base.machine import cores, peak_memory
-from common.data.dataset import Dataset, load
+from common.data.dataset import Bytes, Dataset, load
+from common.data.minibatches import minibatches, numbers
+from common.models.initial import initial_weights
 from common.records.fingerprint import versions
 from common.terminal.command import status
+
+
+class Ours:
+    """Our own chapter, trained as `common.training.loop` does it: losses stay on the device."""
+
+    def __init__(self, chapter: Chapter, entry: Entry, devices: Sequence[Any]) -> None:
+        self.chapter, self.workload = chapter, entry.workload
+        weights = initial_weights(entry.options.shapes(), 8, "float32")
+        self.trainer = chapter.trainer(weights, devices, entry.options)
+
+    def prepare(self, images: Bytes, labels: Bytes) -> tuple[Bytes, Bytes]:
+        """The bytes as they are: a run makes its minibatches while it trains."""
+        return images, labels
+
+    def train(self, data: tuple[Bytes, Bytes]) -> None:
+        """Trains for one epoch."""
+        losses = []
+        batch_size = self.workload.batch_size
+        for batch in minibatches(*data, batch_size=batch_size, seed=8, epoch=0):
+            losses.append(self.trainer.train_batch(*numbers(*batch, "float32"), self.workload.lr))
+        self.chapter.synchronize(self.trainer.replicas)
+        float(losses[-1])
 
 
 @dataclass(frozen=True)
@@ -46,7 +70,7 @@ class Measurement:
             return rival(entry)
         chapter: Any = backend(entry.framework, entry.chapter)
         devices = chapter.devices(process, entry.request)
-        return Ours(chapter, entry.workload, devices.local, entry.options)
+        return Ours(chapter, entry, devices.local)
 
     def figures(self, contender: Contender) -> dict[str, float]:
         """Images per second, seconds from the process's start to the first step, and memory."""
@@ -112,10 +136,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("devices", type=int)
     parser.add_argument("--kind", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--started", type=float, default=time.time())
-    parser.add_argument("--child", action="store_true", help="end with the process that starts it")
     flags = parser.parse_args(argv)
-    if flags.child:
-        end_with(os.getppid())
+    end_with(os.getppid())
     entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices, flags.kind)
     work = Measurement(entry, load("auto", None, lambda _: None), flags.started)
     if entry.contender == "ours":

@@ -36,14 +36,6 @@ WORKLOADS: Final = {
     "concise": Workload(batch_size=64, lr=0.1, examples=6 * 64, width=64),
 }
 
-HIGH_LEVEL: Final = {
-    "pytorch": "keras",
-    "tensorflow": "keras",
-    "jax": "keras",
-    "mxnet": "estimator",
-}
-"""The high-level loop that a framework's users would choose: Keras's, or Gluon's."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -93,7 +85,7 @@ def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 
     for chapter in chapters:
         for framework in frameworks:
             contenders = [("ours", k) for k in sorted({1, most})]
-            contenders.append((HIGH_LEVEL[framework], 1))
+            contenders.append(("estimator" if framework == "mxnet" else "keras", 1))
             if framework == "pytorch":
                 contenders.append(("fabric", 1 if gpus else 2))
             plan += [Entry(framework, chapter, *rest, kind) for rest in contenders]

@@ -1,6 +1,6 @@
 """The benchmark's results: the file bench.json, and one table."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, Final, Literal
 
@@ -87,10 +87,8 @@ class Bench(BaseModel):
         return "; ".join(parts)
 
 
-def collect(samples: Iterable[tuple[Entry, dict[str, Any]]]) -> list[Samples]:
-    """The figures of all rounds, entry by entry."""
-    figures: dict[Entry, dict[str, list[float]]] = {}
-    for entry, values in samples:
-        for name, value in values.items():
-            figures.setdefault(entry, {}).setdefault(name, []).append(value)
-    return [Samples(**vars(entry), figures=lists) for entry, lists in figures.items()]
+def samples(entry: Entry, outputs: Sequence[Mapping[str, Any]]) -> Samples:
+    """The figures of all rounds of an entry."""
+    rounds = [output["figures"] for output in outputs]
+    figures = {name: [each[name] for each in rounds] for name in rounds[0]}
+    return Samples(**vars(entry), figures=figures)
