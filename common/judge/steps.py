@@ -17,14 +17,11 @@ from common.compare.limits import EXACT
 from common.diagnose.mistakes import Update, flat, mistake, scaled
 from common.judge.clipping import coefficient, norm, wrongly_clipped
 from common.judge.judgement import Cases, Setting, WrongError, require
-from common.judge.nets import MIXED, NETS, SINGLE, allowed, examples, random_weights
+from common.judge.nets import FLIPPED, MIXED, NETS, SINGLE, allowed, examples, random_weights
 from common.judge.readers import as_array, call
 from common.judge.wrappers import wrappers
 from common.models.nets import MOMENTUM, Shapes, trainable
 from common.terminal.text import listed
-
-FLIPPED: Final = 5e-2
-"""The distance in float32 where rounding opens or shuts ReLUs, as in ResNet-18."""
 
 ROUNDED: Final = 10
 """Times NumPy's distance in float32: what float32 in a part of a step explains."""

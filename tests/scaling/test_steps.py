@@ -8,11 +8,8 @@ import pytest
 from common.parallel.nets import Net, lenet, resnet18, transformer
 from common.parallel.strategies import split
 from common.scaling.cluster import Link, seconds
-from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, predict
-
-A100 = CARDS["a100"]["mixed"]
-SELENE = LINKS["nvlink"], LINKS["infiniband"]
-"""Nodes of 8 A100, each with a port of InfiniBand."""
+from common.scaling.scenario import Scenario
+from common.scaling.steps import LINKS, Cluster, Degrees, predict
 
 MEGATRON = {
     1.7: (24, 24, 2304, 32, 1, 1, 16, 512, 1, 137, 0.80),
@@ -35,26 +32,28 @@ matrix products that reach a smaller share of the peak, the largest ones a large
 """
 
 
-def gpt(layers: int, heads: int, hidden: int, recompute: str) -> Net:
-    how: Any = {"sequence": 2048, "vocabulary": 51_200, "recompute": recompute}
-    how["attention"] = "scores"
-    return transformer(0, layers, hidden, heads, **how)
+def gpt(layers: int, heads: int, hidden: int, sequences: int, **how: Any) -> Scenario:
+    """A plan on nodes of 8 A100, each with a port of InfiniBand."""
+    how |= {"layers": layers, "heads": heads, "hidden": hidden, "vocabulary": 51_200}
+    how |= {"net": "transformer", "attention": "scores", "precision": "mixed", "card": "a100"}
+    return Scenario(examples=sequences * 2048, **how)
 
 
 @pytest.mark.parametrize("billions", MEGATRON)
 def test_seconds_are_near_those_of_megatron(billions: float) -> None:
     layers, heads, h, gpus, t, p, small, batch, chunks, achieved, ratio = MEGATRON[billions]
-    net, s = gpt(layers, heads, h, "full"), 2048
+    replicas, s = gpus // t // p, 2048
+    how = {"tensor": t, "pipeline": p, "replicas": replicas, "devices": gpus, "chunks": chunks}
+    how["microbatches"] = batch // replicas // small
+    # Matrix products reach 55 % of the peak, the same for all nets of the paper.
+    plan = gpt(layers, heads, h, batch, recompute="full", peak_share=0.55, **how)
+    net = plan.network()
     elements = sum(map(net.size, net.layers)) - net.size("head")  # theirs are the embeddings
     assert elements / 1e9 == pytest.approx(billions, rel=0.03)
     theirs = 96 * s * layers * h**2 * (1 + s / (6 * h) + 51_200 / (16 * layers * h))
     assert sum(net.operations()) * s == pytest.approx(theirs, rel=1e-12)
-    replicas = gpus // t // p
-    how = Degrees(t, p, 1, replicas, 0, batch // replicas // small, chunks=chunks)
-    # Matrix products reach 55 % of the peak, the same for all nets of the paper.
-    found = predict(net, how, batch * s, Cluster(0.55 * A100, A100, *SELENE))
     published = batch * theirs / (gpus * achieved * 1e12)
-    assert found.step / published == pytest.approx(ratio, abs=0.01)
+    assert plan.seconds().step / published == pytest.approx(ratio, abs=0.01)
     assert 0.7 < ratio < 1.3
 
 
@@ -74,12 +73,10 @@ which sends as much as tensor parallelism does; then ours divided by both.
 @pytest.mark.parametrize("name", KORTHIKANTI)
 def test_seconds_with_recomputation_are_near_those_of_korthikanti(name: str) -> None:
     layers, heads, h, gpus, p, chunks, batch, *times = KORTHIKANTI[name]
-    how = Degrees(8, p, gpus // 8 // p, 1, 0, 1 if name == "22B" else batch, chunks=chunks)
-    for recompute, published, ratio in zip(
-        ("full", "selective"), times[:2], times[2:], strict=True
-    ):
-        net = gpt(layers, int(heads), int(h), recompute)
-        found = predict(net, how, batch * 2048, Cluster(0.6 * A100, A100, *SELENE))
+    how: Any = {"tensor": 8, "pipeline": p, "replicas": gpus // 8 // p}
+    how |= {"microbatches": 1 if name == "22B" else batch, "chunks": chunks, "peak_share": 0.6}
+    for again, published, ratio in zip(("full", "selective"), times[:2], times[2:], strict=True):
+        found = gpt(int(layers), int(heads), int(h), int(batch), recompute=again, **how).seconds()
         assert found.step / published == pytest.approx(ratio, abs=0.01)
         assert 0.7 < ratio < 1.3
 
