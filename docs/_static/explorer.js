@@ -27,11 +27,11 @@ const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseco
 
 function begin(root) {
   const shown = root.querySelector(".explorer-answer"), form = root.querySelector(".explorer-form");
-  const status = root.querySelector(".explorer-status"), file = root.querySelector("[type=file]");
-  const controls = [...form.querySelectorAll("select, input[name]")];
+  const status = root.querySelector(".explorer-status");
+  const controls = [...form.querySelectorAll("select, input")];
   const named = (name) => form.querySelector(`[name=${name}]`);
   const slider = form.querySelector("[type=range]");
-  let record = "", asked = 0, writing = null, playing = false;
+  let asked = 0, writing = null, playing = false;
 
   // Puts an answer into its place, block by block, so that the focus and what is open stay.
   function put(answer, whole) {
@@ -61,14 +61,14 @@ function begin(root) {
   }
 
   // Asks Python; if more has changed before it is loaded, only the last change counts.
-  async function ask(changed = "", whole = true) {
+  async function ask(whole = true) {
     const mine = asked += 1;
     try {
       status.textContent = "Python is loading.";
       const answer = await python();
       if (mine !== asked) return;
       const choice = Object.fromEntries(controls.map((each) => [each.name, each.value]));
-      const html = answer(root.id, JSON.stringify({ ...choice, record, changed }));
+      const html = answer(root.id, JSON.stringify(choice));
       const page = new DOMParser().parseFromString(html, "text/html");
       put(page.querySelector(".explorer-answer"), whole);
       status.textContent = "";
@@ -105,7 +105,7 @@ function begin(root) {
 
   function go(step) {
     slider.value = step;
-    return ask(slider.name);
+    return ask();
   }
 
   const moves = slider && {
@@ -131,21 +131,15 @@ function begin(root) {
   }
 
   form.addEventListener("input", ({ target }) => {
-    if (target === file) return;
     playing = false;
-    if (slider && target !== slider && !("view" in target.dataset)) {
+    if (slider && target !== slider) {
       slider.max = MOST;
       slider.value = slider.dataset.first;
     }
-    ask(target.name, target.type !== "number");
+    ask(target.type !== "number");
   });
   form.addEventListener("change", ({ target }) => {
-    if (target.type === "number") ask(target.name);
-  });
-  file?.addEventListener("change", async () => {
-    record = await file.files[0]?.text() ?? "";
-    named("beside").value = "own";
-    ask("record");
+    if (target.type === "number") ask();
   });
   if (slider) {
     for (const [name, move] of Object.entries(moves))

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
+from common.scaling.cluster import with_prefix
+
 Choice = Mapping[str, str]
-"""What a reader has chosen, by name of a control; what is missing is as at first.
+"""What a reader has chosen, by name of a control; what is missing is as at first."""
 
-A page adds `changed`, the control that was changed last, and `record`, a file's content.
-"""
-
-END: Final = 10_000
+MOST: Final = 10_000
 """More steps than any figure has."""
 
 BUTTONS: Final = "".join(
@@ -23,47 +22,39 @@ BUTTONS: Final = "".join(
 
 @dataclass(frozen=True)
 class Control:
-    """A list of `options` and their words, or a number between two `ends`.
-
-    A `slider` goes through steps. It begins again if others change, but those of the `view`.
-    """
+    """A list of values with their words, or a number of a range: up to `MOST` by a slider."""
 
     name: str
     first: Any
-    options: Mapping[str, str] = field(default_factory=dict)
-    ends: tuple[float, float] = (0, END)
+    options: Mapping[str, str] | range
     label: str = ""
-    step: float = 1
-    slider: bool = False
-    view: bool = False
+
+    def slides(self) -> bool:
+        return isinstance(self.options, range) and self.options[-1] == MOST
 
     def value(self, given: str) -> Any:
         """The value that is nearest to a text; the first one if none is near."""
-        if self.options:
+        if not isinstance(self.options, range):
             return given if given in self.options else self.first
         try:
-            number = min(self.ends[1], max(self.ends[0], float(given)))
-        except ValueError:
+            return min(self.options[-1], max(self.options[0], round(float(given))))
+        except (OverflowError, ValueError):
             return self.first
-        if self.step:
-            number = self.ends[0] + round((number - self.ends[0]) / self.step) * self.step
-        return type(self.first)(number)
 
     def html(self) -> str:
-        shared = f'name="{self.name}" autocomplete="off"' + " data-view" * self.view
-        if self.options:
+        shared = f'name="{self.name}" autocomplete="off"'
+        if isinstance(self.options, range):
+            kind = "range" if self.slides() else "number"
+            ends = f'min="{self.options[0]}" max="{self.options[-1]}"'
+            first = f'value="{self.first}" data-first="{self.first}"'
+            made = f'<input type="{kind}" {shared} {first} {ends}>'
+        else:
             options = "".join(
                 f'<option value="{value}"{" selected" * (value == self.first)}>{escape(words)}'
                 "</option>"
                 for value, words in self.options.items()
             )
             made = f"<select {shared}>{options}</select>"
-        else:
-            kind, (least, most) = "range" if self.slider else "number", self.ends
-            made = (
-                f'<input type="{kind}" {shared} value="{written(self.first)}" min="{least:g}" '
-                f'max="{most:.0f}" step="{self.step or "any"}" data-first="{written(self.first)}">'
-            )
         return f"<label>{escape(self.label or self.name)} {made}</label>"
 
 
@@ -71,32 +62,20 @@ Form = Sequence[Sequence[Control]]
 """Rows of controls."""
 
 
-def select(
-    name: str, options: Iterable[str], first: str, label: str = "", *, view: bool = False
-) -> Control:
-    """A list; options are values, or a mapping of values to words."""
-    words = dict(options) if isinstance(options, Mapping) else {each: each for each in options}
-    return Control(name, first, words, label=label, view=view)
-
-
-def number(
-    name: str, first: float, ends: tuple[float, float], label: str = "", step: float = 1
-) -> Control:
-    return Control(name, first, ends=ends, label=label, step=step)
+def select(name: str, options: Iterable[str], first: str, label: str = "") -> Control:
+    """A list of values that are their own words."""
+    return Control(name, first, {value: value for value in options}, label)
 
 
 def slider(name: str, first: int = 0, least: int = 0) -> Control:
-    return Control(name, first, ends=(least, END), slider=True)
-
-
-def written(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A slider that goes through steps."""
+    return Control(name, first, range(least, MOST + 1))
 
 
 def form_of(rows: Form) -> str:
     """The controls, and buttons that move a slider."""
     made = [" ".join(control.html() for control in row) for row in rows]
-    made += [BUTTONS] * any(control.slider for row in rows for control in row)
+    made += [BUTTONS] * any(control.slides() for row in rows for control in row)
     return "\n".join(f'<p class="explorer-row">{row}</p>' for row in made)
 
 
@@ -106,18 +85,18 @@ def values(rows: Form, choice: Choice) -> dict[str, Any]:
 
 
 def answer(
-    blocks: Iterable[tuple[str, str]],
     chosen: Mapping[str, Any],
     hidden: Iterable[str] = (),
     last: int = 0,
+    **blocks: str,
 ) -> str:
-    """Blocks of a class and their HTML, of which empty ones are hidden; what controls show."""
+    """What controls show, which are hidden, a slider's end, and blocks of HTML by class."""
     settled = {
-        "values": {name: written(value) for name, value in chosen.items()},
+        "values": {name: str(value) for name, value in chosen.items()},
         "hidden": list(hidden),
         "last": last,
     }
-    made = "\n".join(_block(name, content) for name, content in blocks)
+    made = "\n".join(_block(name, content) for name, content in blocks.items())
     return f'<div class="explorer-answer" data-settled="{escape(json.dumps(settled))}">{made}</div>'
 
 
@@ -127,9 +106,8 @@ def _block(name: str, content: str) -> str:
         "stage": ' tabindex="0" role="group" aria-label="Arrow keys step"',
         "scrolled": ' tabindex="0" role="group" aria-label="Table"',
     }
-    tag = "details" if name == "exact" else "div"
     attributes = more.get(name, "") + " hidden" * (not content)
-    return f'<{tag} class="explorer-{name}"{attributes}>{content}</{tag}>'
+    return f'<div class="explorer-{name}"{attributes}>{content}</div>'
 
 
 def table(headings: Iterable[str], rows: Iterable[Sequence[str]], now: str = "") -> str:
@@ -143,15 +121,6 @@ def table(headings: Iterable[str], rows: Iterable[Sequence[str]], now: str = "")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def size(count: float) -> str:
-    """Three digits of a number of bytes, of which 1000 are a KB."""
-    units = ["B", "KB", "MB", "GB", "TB", "PB"]
-    while count >= 999.5:
-        count /= 1000
-        del units[0]
-    digits = str(count) if isinstance(count, int) else f"{count:#.3g}".rstrip(".")
-    return f"{digits}\u00a0{units[0]}"
-
-
-def counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'es' if thing.endswith('h') else 's'}" if count != 1 else f"1 {thing}"
+def quantity(value: float, unit: str) -> str:
+    """Bytes or seconds in three digits, in one piece."""
+    return (with_prefix(value, unit) if value else f"0 {unit}").replace(" ", "\u00a0")

@@ -1,149 +1,106 @@
-"""What each device keeps and sends in a step, for a card of some size, and by every strategy."""
+"""What each device keeps and sends in a step, on cards of some memory, and by every strategy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, Final
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing import plans
-from common.parallel.ledger import KEPT, MOVED, Usage
+from common.parallel.ledger import KEPT
 from common.parallel.nets import ATTENTION, RECOMPUTE
-from common.scaling.cluster import with_prefix
 from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
-from common.scaling.steps import CARDS, LINKS, Seconds
+from common.scaling.steps import CARDS, LINKS
 from common.terminal.values import WIDTH
-from notebooks.explorers.forms import Choice, Form, answer, number, select, size, table, values
+from notebooks.explorers.forms import Choice, Control, Form, answer, quantity, select, table, values
 
-NETS: Final = {"lenet": "LeNet", "resnet18": "ResNet-18", "transformer": "transformer"}
+TITLE: Final = "What each device keeps and sends"
 
-SIZES: Final = {str(gigabytes): f"{gigabytes} GB" for gigabytes in (8, 16, 24, 40, 80, 141)}
+SIZES: Final = {
+    "lenet": ["depth"],
+    "resnet18": ["width"],
+    "transformer": ["millions", "layers", "sequence", "attention", "recompute"],
+}
+"""Controls that only some net has."""
 
 FORM: Final[Form] = [
     [
-        select("net", NETS, "lenet"),
-        number("depth", 0, (0, 12), "more layers"),
-        number("width", 64, (1, WIDTH)),
-        number("millions", 100, (1, 10**6), "millions of weights"),
-        number("layers", 24, (1, 100)),
-        number("sequence", 2048, (1, 10**6)),
+        select("net", SIZES, "lenet"),
+        Control("depth", 0, range(13), "more layers"),
+        Control("width", 64, range(1, WIDTH + 1)),
+        Control("millions", 100, range(1, 10**6 + 1), "millions of weights"),
+        Control("layers", 24, range(1, 101)),
+        Control("sequence", 2048, range(1, 10**6 + 1)),
         select("attention", ATTENTION, "flash"),
         select("recompute", RECOMPUTE, "none"),
     ],
     [
-        select("strategy", STRATEGIES.keys(), "data"),
-        number("devices", 4, (1, 64)),
-        number("replicas", 1, (1, 64)),
-        number("microbatches", 0, (0, 64)),
-        select("schedule", SCHEDULES.keys(), "1f1b"),
+        select("strategy", STRATEGIES, "data"),
+        Control("devices", 4, range(1, 65)),
+        Control("replicas", 1, range(1, 65)),
+        Control("microbatches", 0, range(65)),
+        select("schedule", SCHEDULES, "1f1b"),
+        Control("examples", 256, range(1, 2**24 + 1)),
+        select("precision", PRECISIONS, "float32"),
+        select("optimizer", OPTIMIZERS, "momentum"),
     ],
     [
-        number("examples", 256, (1, 2**24)),
-        select("precision", PRECISIONS.keys(), "float32"),
-        select("optimizer", OPTIMIZERS.keys(), "momentum"),
-        select("card", {**SIZES, "other": "other"}, "24"),
-        number("gigabytes", 24.0, (0.001, 10_000), "GB", step=0),
-    ],
-    [
-        select("gpu", CARDS.keys(), "a100", "speed of"),
-        number("percent", 0, (0, 100), "% of its peak (0: usual)"),
-        select("link", LINKS.keys(), "nvlink"),
-        select("between", LINKS.keys(), "infiniband", "between nodes"),
-        number("node", 8, (1, 64), "devices in a node"),
+        select("card", CARDS, "a100"),
+        select("link", LINKS, "nvlink"),
+        select("between", LINKS, "infiniband", "between nodes"),
+        Control("node", 8, range(1, 65), "devices in a node"),
     ],
 ]
 
-FIELDS: Final = {
-    **{"depth": "lenet", "width": "resnet18"},
-    **dict.fromkeys(("millions", "layers", "sequence", "attention", "recompute"), "transformer"),
-}
-"""Controls that only some net has."""
-
-
-def scenario(chosen: Mapping[str, Any], strategy: str) -> Scenario:
-    share = {"peak_share": chosen["percent"] / 100} if chosen["percent"] else {}
-    others = {"strategy", "millions", "gpu", "percent", "card", "gigabytes"}
-    return Scenario(
-        strategy=strategy,
-        parameters=10**6 * chosen["millions"],
-        card=chosen["gpu"],
-        **share,
-        **{name: value for name, value in chosen.items() if name not in others},
-    )
+HEADINGS: Final = ("strategy", "most kept", "sent by all", "messages", "a step", "fits")
 
 
 def figure(choice: Choice) -> str:
     chosen = values(FORM, choice)
-    hidden = [name for name, net in FIELDS.items() if net != chosen["net"]]
-    hidden += ["gigabytes"] * (chosen["card"] != "other")
-    gigabytes = chosen["gigabytes"] if chosen["card"] == "other" else float(chosen["card"])
-    refused, known = {}, {}
-    for strategy in STRATEGIES:
-        wanted = scenario(chosen, strategy)
-        if why := wanted.refusal():
-            refused[strategy] = why
-        else:
-            known[strategy] = wanted.plan(), wanted.usage(), wanted.seconds(), wanted.kept()
-    strategy = chosen["strategy"]
-    words, drawn, exact = f"There is no such plan: {refused.get(strategy)}.", "", ""
-    if strategy in known:
-        plan, usage, seconds, kept = known[strategy]
-        words = f"{fits(usage, kept, gigabytes)} {timed(seconds, chosen['examples'])}"
-        drawn = plans.step(plan, usage)
-        exact = f"<summary>Every number, to the byte</summary>{everything(usage)}"
-    headings = ["strategy", "most kept", "sent by all", "messages", "a step", "fits"]
-    rows = [
-        [
-            name,
-            size(max(kept)),
-            size(sum(usage.all_sent())),
-            f"{sum(usage.messages):,}",
-            time(seconds.step),
-            "no" if max(kept) > 1e9 * gigabytes else "yes",
-        ]
-        for name, (_, usage, seconds, kept) in known.items()
-    ]
+    memory, strategy = CARDS[chosen["card"]]["memory"], chosen["strategy"]
+    hidden = [name for net, names in SIZES.items() if net != chosen["net"] for name in names]
+    rows, refused = [], {}
+    for name in STRATEGIES:
+        plan = scenario(chosen, name)
+        if why := plan.refusal():
+            refused[name] = why
+            continue
+        usage, kept = plan.usage(), max(plan.kept())
+        sent, step = sum(usage.all_sent()), plan.seconds().step
+        numbers = quantity(kept, "B"), quantity(sent, "B"), f"{sum(usage.messages):,}"
+        rows.append([name, *numbers, quantity(step, "s"), "no" if kept > memory else "yes"])
+    words, drawn = f"There is no such plan: {refused.get(strategy)}.", ""
+    if strategy not in refused:
+        plan = scenario(chosen, strategy)
+        words, drawn = f"{fits(plan, memory)} {timed(plan)}", plans.step(plan.plan(), plan.usage())
     others = "".join(f"<p>No {name}: {why}.</p>" for name, why in refused.items())
-    compared = table(headings, rows, strategy) + others
-    blocks = [("words", words), ("stage", drawn), ("scrolled", compared), ("exact", exact)]
-    return answer(blocks, chosen, hidden)
+    compared = table(HEADINGS, rows, strategy) + others
+    return answer(chosen, hidden, words=words, stage=drawn, scrolled=compared)
 
 
-def time(seconds: float) -> str:
-    return with_prefix(seconds, "s").replace(" ", "\u00a0")
+def scenario(chosen: Mapping[str, Any], strategy: str) -> Scenario:
+    fields = {name: value for name, value in chosen.items() if name != "millions"}
+    return Scenario(**{**fields, "strategy": strategy, "parameters": 10**6 * chosen["millions"]})
 
 
-def fits(usage: Usage, kept: Sequence[int], gigabytes: float) -> str:
+def fits(plan: Scenario, memory: float) -> str:
     """Whether devices fit a card, and what takes most on the fullest one."""
-    device, card = kept.index(max(kept)), f"a card of {gigabytes:g}\u00a0GB"
-    large = sum(each > 1e9 * gigabytes for each in kept)
-    kind = max(KEPT, key=lambda kind: usage.peak[kind][device])
-    most, name = usage.peak[kind][device], kind.replace("momentum", "optimizer")
-    share = f"{ceil(kept[device] / gigabytes / 1e7)}\u00a0%"
+    kept, peak = plan.kept(), plan.usage().peak
+    device, card = kept.index(max(kept)), f"a card of {quantity(memory, 'B')}"
+    kind = max(KEPT, key=lambda kind: peak[kind][device])
+    most, name = quantity(peak[kind][device], "B"), kind.replace("momentum", "optimizer")
+    share = f"{ceil(100 * kept[device] / memory)}\u00a0%"
     first = f"Every device fits {card}: device {device}, the fullest, fills {share} of it."
-    if large:
-        first = f"{large} of {len(kept)} devices do not fit {card}: device {device} keeps "
-        first += f"{size(kept[device])}."
-    return f"{first} What takes most: {name}, {size(most)} of {size(kept[device])} there."
+    if large := sum(each > memory for each in kept):
+        first = f"{large} of {len(kept)} devices do not fit {card}."
+    whole = quantity(kept[device], "B")
+    return f"{first} What takes most: {name}, {most} of {whole} on device {device}."
 
 
-def timed(seconds: Seconds, examples: int) -> str:
-    parts = ", ".join(f"{name} {time(part)}" for name, part in seconds.parts.items() if part)
+def timed(plan: Scenario) -> str:
+    time = plan.seconds()
+    parts = ", ".join(f"{name} {quantity(part, 's')}" for name, part in time.parts.items() if part)
     return (
-        f"A step takes {time(seconds.step)}: {parts}; messages of {time(seconds.hidden)} overlap. "
-        f"{examples / seconds.step:,.0f} examples a second use {100 * seconds.used:.1f}\u00a0% of "
-        "the peak."
+        f"A step takes {quantity(time.step, 's')}: {parts}; messages of "
+        f"{quantity(time.hidden, 's')} overlap. {plan.examples / time.step:,.0f} examples a second "
+        f"use {100 * time.used:.1f}\u00a0% of the peak."
     )
-
-
-def everything(usage: Usage) -> str:
-    columns = {
-        **{f"kept {kind}": usage.peak[kind] for kind in KEPT},
-        **{f"sent {kind}": usage.sent[kind] for kind in MOVED},
-        **{f"received {kind}": usage.received[kind] for kind in MOVED},
-        **{"messages": usage.messages, "in flight": usage.live},
-    }
-    rows = (
-        [str(device), *(f"{each[device]:,}" for each in columns.values())]
-        for device in range(len(usage.live))
-    )
-    return f'<div class="explorer-scrolled" tabindex="0">{table(["device", *columns], rows)}</div>'

@@ -7,10 +7,12 @@ from common.drawing.plans import MARGIN, WIDTH
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing.frames import words
 from notebooks.drawing.storyboard import Board, panel
-from notebooks.explorers.forms import Choice, Form, answer, select, slider, values
+from notebooks.explorers.forms import Choice, Control, Form, answer, select, slider, values
+
+TITLE: Final = "An allreduce, round by round"
 
 FORM: Final[Form] = [
-    [select("algorithm", SCHEDULES.keys(), "ring"), select("devices", map(str, range(2, 17)), "4")],
+    [select("algorithm", SCHEDULES, "ring"), Control("devices", 4, range(2, 17))],
     [slider("round")],
 ]
 
@@ -21,14 +23,13 @@ or, where many are, says how many."""
 
 def figure(choice: Choice) -> str:
     chosen = values(FORM, choice)
-    schedule = SCHEDULES[chosen["algorithm"]](int(chosen["devices"]))
+    schedule = SCHEDULES[chosen["algorithm"]](chosen["devices"])
     board, last = Board(schedule, WIDTH - 2 * MARGIN), len(schedule.rounds)
     chosen["round"] = number = min(chosen["round"], last)
     sent = [f"{100 * each.busiest / schedule.chunks:.0f}\u00a0%" for each in board.moments]
     told = words(schedule, number)
     busiest = f"Sent by the busiest device: {sent[number]} of the vector’s bytes"
     shapes = [panel(board, number, MARGIN, 8)]
-    drawn = svg.picture(WIDTH, board.tops[-1] + 16, "An allreduce", told, shapes)
+    drawn = svg.picture(WIDTH, board.tops[-1] + 16, TITLE, told, shapes)
     whole = f"{busiest} ({sent[last]} in all {last} rounds)."
-    blocks = [("words", told), ("sent", whole), ("stage", drawn), ("key", KEY)]
-    return answer(blocks, chosen, last=last)
+    return answer(chosen, last=last, words=told, sent=whole, stage=drawn, key=KEY)

@@ -1,114 +1,153 @@
-"""Which device has which part of which weight, gradient and momentum, moment by moment."""
+"""ZeRO, moment by moment: which device has which part of which weight, gradient and momentum."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
-from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing import plans, svg
 from common.drawing.plans import MARGIN, WIDTH
-from common.parallel.plans import Plan
+from common.parallel.plans import Part, Plan
 from common.scaling.scenario import Scenario
 from notebooks.drawing.pictures import NAMES, filled
-from notebooks.explorers.forms import Choice, Form, answer, number, select, size, slider, values
-from notebooks.explorers.moments import STATE, Moment, moments
+from notebooks.explorers.forms import (
+    Choice,
+    Control,
+    Form,
+    answer,
+    quantity,
+    select,
+    slider,
+    values,
+)
+
+TITLE: Final = "Which device has what, moment by moment"
 
 FORM: Final[Form] = [
     [
-        select("strategy", STRATEGIES.keys(), "zero3"),
-        number("depth", 0, (0, 4), "more layers"),
-        number("devices", 4, (1, 8)),
-        number("microbatches", 1, (1, 4)),
-        select("schedule", SCHEDULES.keys(), "1f1b"),
-        select("what", {"all": "all three", **{kind: kind for kind in STATE}}, "all", view=True),
+        select("strategy", ("data", "zero1", "zero2", "zero3"), "zero3"),
+        Control("devices", 4, range(1, 9)),
     ],
     [slider("moment")],
 ]
 
+Held = tuple[tuple[str, float], ...]
+"""What a device has of a layer: all of it or its slice, and how dark each is drawn."""
+
+ALL: Final[Held] = (("all", 0.9),)
+SLICE: Final[Held] = (("slice", 0.9),)
+PALE: Final[Held] = (("all", 0.3),)
+BOTH: Final = PALE + SLICE
+
 COLOURS: Final = {"weights": "cell", "gradients": "sent-cell", "momentum": "cell"}
 
-SHARES: Final = {
-    **{"weights kept": 0.9, "weights new": 0.9, "weights gathered": 0.3, "weights old": 0.3},
-    **{"gradients own": 0.25, "gradients sum": 0.8, "momentum kept": 0.45},
-}
-"""How much of its colour a part of each kind and role has."""
+KEY: Final = """Pale: weights that are gathered for a moment or wait for new values, gradients that
+are not summed yet. A thick outline: it has just come from other devices."""
 
-LEGEND: Final = {
-    "weights": ("cell", 0.9),
-    "gradients": ("sent-cell", 0.8),
-    "momentum": ("cell", 0.45),
-    "inputs": ("data-cell", 0.9),
-}
+HEAD, ROW, HIGH = 40, 38, 30
+"""Of the picture: above the rows of layers, a row, a box."""
 
-KEY: Final = """Pale weights are gathered for a moment, or wait for new values. Gradients are pale
-until they are summed. A thick outline: it has just come from other devices. Green: the input of a
-layer, for each microbatch."""
 
-HEAD, ROW, HIGH, WAITING, LEAST = 40, 38, 30, 7, 18
-"""Of the picture: above the rows of layers, a row, a box, the width of kept inputs, and that of
-a box in which there is room for the bias."""
+class Moment(NamedTuple):
+    """What happens to some layers, what devices have by kind and layer, and elements sent."""
+
+    words: str
+    about: Sequence[str]
+    state: Mapping[str, Mapping[str, Held]]
+    moved: str = ""
+    sent: int = 0
+
+
+def moments(plan: Plan) -> Iterator[Moment]:
+    """A step of momentum SGD in one microbatch; devices differ only in which slice they have."""
+    count, layers = plan.devices * plan.replicas, plan.layers
+    stage = int(plan.strategy[-1]) if plan.sharded else 0
+    state = {
+        "weights": dict.fromkeys(layers, SLICE if stage == 3 else ALL),
+        "gradients": dict.fromkeys(layers, Held()),
+        "momentum": dict.fromkeys(layers, SLICE if stage else ALL),
+    }
+
+    def note(
+        words: str, about: Sequence[str] = (), moved: str = "", times: int = 1, **held: Held
+    ) -> Moment:
+        """A moment in which layers are held otherwise, and are sent `times` by all devices."""
+        now = {kind: dict(layers) for kind, layers in state.items()}
+        for kind, parts in held.items():
+            now[kind] |= dict.fromkeys(about, parts)
+        sent = times * (count - 1) * sum(map(plan.size, about)) if moved else 0
+        return Moment(words, about, now, moved if sent else "", sent)
+
+    yield note("Before the step: there are no gradients yet.")
+    for layer in layers:
+        start = f"Forward, {layer}: each device"
+        if stage == 3:
+            words = f"{start} gathers the weights, computes, and lets them go."
+            yield note(words, [layer], "weights", weights=BOTH)
+        else:
+            yield note(f"{start} computes with its own examples and the whole weights.", [layer])
+    for layer in reversed(layers):
+        words = f"Backward, {layer}: each device has the gradient of its own examples."
+        gathers = {"moved": "weights", "weights": BOTH} if stage == 3 else {}
+        words += " The weights are gathered again." * (stage == 3)
+        yield note(words, [layer], gradients=PALE, **gathers)  # type: ignore[arg-type]
+        state["gradients"][layer] = PALE
+        if stage > 1:
+            words = f"The gradient of {layer} is scattered: each device sums its slice."
+            yield note(words, [layer], "gradients", gradients=BOTH)
+            state["gradients"][layer] = SLICE
+    if stage == 1:
+        words = "All gradients are scattered: each device sums its slices."
+        yield note(words, layers, "gradients", gradients=BOTH)
+    if stage == 0:
+        words = "Device 0 sums the gradients of all devices, and sends the sum to all."
+        yield note(words, layers, "gradients", 2, gradients=ALL)
+    state["gradients"] = dict.fromkeys(layers, SLICE if stage else ALL)
+    if stage in (1, 2):
+        words = "Update: each device has new weights of its slice; the rest is still old."
+        yield note(words, layers, weights=BOTH)
+        words = "The new weights are gathered: each device gets all other slices."
+        yield note(words, layers, "weights", weights=ALL)
+    else:
+        yield note("Update: each device updates its weights. Nothing is sent.", layers)
+    state["gradients"] = dict.fromkeys(layers, ())
+    yield note("After the step: all is as before, with new values.")
 
 
 def figure(choice: Choice) -> str:
     chosen = values(FORM, choice)
-    hidden = ["schedule"] * (chosen["strategy"] != "pipeline")
-    scenario = Scenario(**{x: chosen[x] for x in chosen if x not in ("what", "moment")})
-    if why := scenario.refusal():
-        blocks = [("words", f"There is no such plan: {why}."), ("sent", ""), ("stage", "")]
-        return answer([*blocks, ("key", "")], chosen | {"moment": 0}, hidden)
-    plan = scenario.plan()
-    every = moments(plan, scenario.examples)
-    chosen["moment"] = at = min(chosen["moment"], len(every) - 1)
-    so_far = list(accumulate(4 * sum(moment.sent.values()) for moment in every))
-    held = ", ".join(f"{kind} {size(4 * every[at].held(plan, kind, 0))}" for kind in STATE)
-    sent = (
-        f"Sent by all devices: {size(so_far[at])} so far, {size(so_far[-1])} in the whole step. On "
-        f"device 0 now: {held}."
-    )
-    kinds = STATE if chosen["what"] == "all" else (chosen["what"],)
-    drawn = picture(plan, every[at], kinds)
-    blocks = [("words", every[at].words), ("sent", sent), ("stage", drawn), ("key", KEY)]
-    return answer(blocks, chosen, hidden, len(every) - 1)
+    plan = Scenario(chosen["strategy"], chosen["devices"]).plan()
+    shown = list(moments(plan))
+    chosen["moment"] = at = min(chosen["moment"], len(shown) - 1)
+    so_far = [quantity(4 * size, "B") for size in accumulate(moment.sent for moment in shown)]
+    sent = f"Sent by all devices: {so_far[at]} so far, {so_far[-1]} in the whole step."
+    drawn = picture(plan, shown[at])
+    last = len(shown) - 1
+    return answer(chosen, last=last, words=shown[at].words, sent=sent, stage=drawn, key=KEY)
 
 
-def picture(plan: Plan, moment: Moment, kinds: Sequence[str]) -> str:
+def picture(plan: Plan, moment: Moment) -> str:
+    """A row for each layer, a column for each device with its three kinds of tensors."""
     count, left = plan.devices * plan.replicas, MARGIN + NAMES
     pitch = min(132, (WIDTH - left - MARGIN) / count)
-    box, drawn = (pitch - 4 - WAITING) / len(kinds), []
-    for row, layer in enumerate(plan.layers):
-        y, bold = HEAD + row * ROW, ["bold"] * (layer in moment.about)
-        drawn.append(svg.text(MARGIN, y + HIGH / 2 + 4, layer, *bold, anchor="start"))
-        for device in range(count):
-            for i in range(moment.inputs[layer][device % plan.devices]):
-                place = left + device * pitch, y + HIGH - 7 - 7.5 * i, 5.0, 7.0
-                drawn.append(svg.rect(place, "data-cell", share=0.9))
-            for i, kind in enumerate(kinds):
-                x = left + device * pitch + WAITING + i * box
-                place = x, y, box - (4 if box > 20 else 1.5), HIGH
-                drawn += tensors(plan, moment, (layer, kind, device % plan.devices), place)
+    box, drawn = (pitch - 8) / 3, []
     for device in range(count):
-        x = left + device * pitch + WAITING
+        x = left + device * pitch
         name = f"device {device}" if pitch > 60 else str(device)
-        drawn.append(svg.text(x + (pitch - 11) / 2, 16, name, "muted"))
-        for i, kind in enumerate(kinds):
+        drawn.append(svg.text(x + (pitch - 8) / 2, 16, name, "muted"))
+        for i, kind in enumerate(COLOURS):
             label = kind if svg.fits(kind, box) else kind[0]
             drawn.append(svg.text(x + (i + 0.5) * box - 1, 32, label, "muted"))
-    shown = HEAD + len(plan.layers) * ROW, drawn
-    return plans.stacked("Who has what", moment.words, shown, plans.legend(LEGEND))
-
-
-def tensors(
-    plan: Plan, moment: Moment, which: tuple[str, str, int], place: svg.Place
-) -> Iterator[str]:
-    """What a device has of a layer's kind: the weight, and its bias in a narrow box beside it."""
-    (layer, kind, device), (x, y, wide, high) = which, place
-    bias = min(12, wide * 0.15)
-    boxes = {"weight": (x, y, wide - bias - 2, high), "bias": (x + wide - bias, y, bias, high)}
-    for end, outline in boxes.items() if wide >= LEAST else [("weight", place)]:
-        name = f"{layer}.{end}"
-        held = [x for x in moment.state[kind][name][device] if x[0].stop > x[0].start]
-        for part, role in held:
-            where = filled(part, plan.shapes[name], outline)
-            yield svg.rect(where, COLOURS[kind], radius=2, share=SHARES[f"{kind} {role}"])
-        came = held and moment.moved == kind and layer in moment.about
-        yield svg.rect(outline, "got" if came else "ghost", radius=2)
+            for row, layer in enumerate(plan.layers):
+                place = x + i * box, HEAD + row * ROW, box - 3, HIGH
+                slice_ = plan.updated[f"{layer}.weight"][device % plan.devices] or Part(0, 0, 1)
+                for what, share in moment.state[kind][layer]:
+                    part, shape = slice_, plan.shapes[f"{layer}.weight"]
+                    where = filled(part, shape, place) if what == "slice" else place
+                    drawn.append(svg.rect(where, COLOURS[kind], radius=2, share=share))
+                came = moment.moved == kind and layer in moment.about
+                drawn.append(svg.rect(place, "got" if came else "ghost", radius=2))
+    for row, layer in enumerate(plan.layers):
+        bold = ["bold"] * (layer in moment.about)
+        y = HEAD + row * ROW + HIGH / 2 + 4
+        drawn.append(svg.text(MARGIN, y, layer, *bold, anchor="start"))
+    return plans.stacked(TITLE, moment.words, (HEAD + len(plan.layers) * ROW, drawn))

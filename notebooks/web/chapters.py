@@ -19,9 +19,11 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_design.shared import create_component
 
 from common.backends.frameworks import FRAMEWORKS
-from notebooks.explorers.runs import LABELS
 from notebooks.text.chapter import CHAPTERS, TEXTS, Cell, cells
 from notebooks.text.notebook import path_of, read
+
+LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
+"""The frameworks' names in their own spelling."""
 
 COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Escape sequences of a terminal's colours."""

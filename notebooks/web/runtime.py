@@ -68,11 +68,11 @@ def bring(assets: Path) -> None:
             content = package.extractfile(f"package/{part}")
             if content:
                 (folder / part).write_bytes(content.read())
-    files = [ROOT / "docs/pipeline-runs.json", ROOT / "notebooks/__init__.py"]
+    files = [ROOT / "common/__init__.py", ROOT / "notebooks/__init__.py"]
     files += [path for room in ROOMS for path in (ROOT / "common" / room).rglob("*.py")]
     files += [path for x in ("drawing", "explorers") for path in ROOT.glob(f"notebooks/{x}/*.py")]
     with ZipFile(assets / "explorers.zip", "w", ZIP_DEFLATED) as archive:
-        for path in [*sorted(files), ROOT / "common/__init__.py"]:
+        for path in sorted(files):
             archive.write(path, path.relative_to(ROOT))
 
 

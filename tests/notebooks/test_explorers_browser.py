@@ -1,6 +1,5 @@
 """The explorers in a real browser, with their own Python."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,9 @@ from typing import Any
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
 from explorer_page import LIVE, page_of, write_page
-from explorer_shown import Shown, a_record
-from playwright.sync_api import Browser, FilePayload, Page as Tab, expect
+from explorer_shown import Shown
+from playwright.sync_api import Browser, Page as Tab, expect
 
-from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
 from notebooks.explorers.figures import FIGURES
@@ -23,13 +21,10 @@ LARGE = {"net": "transformer", "millions": 10**6, "layers": 100, "microbatches":
 LARGEST: dict[str, list[dict[str, Any]]] = {
     "pipeline": [
         *({"stages": p, "microbatches": m} for p, m in ((1, 1), (16, 64))),
-        {"stages": 4, "microbatches": 8, "schedule": "gpipe", "beside": "jax"},
+        {"stages": 4, "microbatches": 8, "schedule": "gpipe"},
     ],
     "memory": [{**LARGE, "strategy": s, "devices": 8} for s in ("data", "pipeline")],
-    "shards": [
-        {"strategy": s, "devices": 8, "depth": 4, "microbatches": 4, "moment": 9}
-        for s in STRATEGIES
-    ],
+    "shards": [{"strategy": s, "devices": 8, "moment": 9} for s in ("data", "zero3")],
     "rounds": [
         {"algorithm": s, "devices": k, "round": 2} for s, k in product(SCHEDULES, (2, 11, 16))
     ],
@@ -40,7 +35,7 @@ LARGEST: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with all explorers."""
-    link = '<a href="?shards.strategy=pipeline">a link</a>'
+    link = '<a href="?shards.strategy=data&memory.net=resnet18">a link</a>'
     return page_of(tmp_path_factory.mktemp("live"), *FIGURES, more=link)
 
 
@@ -48,10 +43,6 @@ def says(tab: Tab, figure: str, **choice: Any) -> None:
     """Waits until a figure says what Python does; it may have to load first."""
     words = tab.locator(f"#{figure} .explorer-words")
     expect(words).to_have_text(Shown(figure, **choice).text())
-
-
-def a_file(content: str) -> FilePayload:
-    return {"name": "1.json", "mimeType": "text/json", "buffer": content.encode()}
 
 
 def spilled(tab: Tab) -> list[str]:
@@ -85,8 +76,8 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     tab.locator("#memory [name=strategy]").select_option("zero2")
     shown = Shown("memory", devices=7, strategy="zero2")
     says(tab, "memory", devices=7, strategy="zero2")
-    cells = tab.locator("#memory .explorer-exact tbody tr").all_text_contents()
-    assert cells == ["".join(row) for row in shown.rows("exact")]
+    cells = tab.locator("#memory .explorer-scrolled tbody tr").all_text_contents()
+    assert cells == ["".join(row) for row in shown.rows("scrolled")]
     tab.locator("#memory [name=devices]").fill("700")
     tab.locator("#memory [name=devices]").blur()
     expect(tab.locator("#memory [name=devices]")).to_have_value("64")
@@ -94,20 +85,13 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     # The address brings the choice back, and a link on the page another one.
     tab.goto(f"{page}?shards.strategy=zero2&shards.moment=14&memory.card=x")
     says(tab, "shards", strategy="zero2", moment=14)
-    expect(tab.locator("#memory [name=card]")).to_have_value("24")
-    expect(tab.locator("#shards [name=schedule]")).to_be_hidden()
+    expect(tab.locator("#memory [name=card]")).to_have_value("a100")
+    expect(tab.locator("#memory [name=width]")).to_be_hidden()
     tab.get_by_text("a link", exact=True).click()
-    says(tab, "shards", strategy="pipeline")
-    expect(tab.locator("#shards [name=schedule]")).to_be_visible()
+    says(tab, "shards", strategy="data")
+    expect(tab.locator("#memory [name=width]")).to_be_visible()
     tab.go_back()
     says(tab, "shards", strategy="zero2", moment=14)
-    file = tab.locator("#pipeline [type=file]")
-    file.set_input_files(a_file(json.dumps(a_record("gpipe"))))
-    expect(tab.locator("#pipeline .pic-box")).to_have_count(2 * 2 * 3 * 5)
-    expect(tab.locator("#pipeline [name=stages]")).to_have_value("3")
-    file.set_input_files(a_file("{"))
-    expect(tab.locator("#pipeline .explorer-refused")).to_contain_text("no record of one pipeline")
-    expect(tab.locator("#pipeline .explorer-run")).to_be_hidden()
 
 
 @LIVE

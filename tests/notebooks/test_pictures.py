@@ -3,8 +3,6 @@
 import base64
 import math
 import re
-import runpy
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +22,6 @@ from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
 from notebooks.drawing.frames import words
 from notebooks.drawing.mime import mime_bundle
-from notebooks.explorers import pipeline_runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
@@ -88,13 +85,6 @@ def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
 def test_words_say_which_device_sends_to_which() -> None:
     for algorithm, whom in (("tree", "0 and 2"), ("halving", "2, 3, 0 and 1")):
         assert f" to devices {whom}, in this order." in words(SCHEDULES[algorithm](4), 1)
-
-
-def test_without_records_no_file_of_runs_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["pipeline_runs"])
-    monkeypatch.setattr("common.base.files.write_text", lambda *_: pytest.fail("written"))
-    with pytest.raises(SystemExit, match="2"):
-        runpy.run_path(pipeline_runs.__file__, run_name="__main__")
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
