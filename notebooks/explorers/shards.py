@@ -40,8 +40,9 @@ BOTH: Final = PALE + SLICE
 
 COLOURS: Final = {"weights": "cell", "gradients": "sent-cell", "momentum": "cell"}
 
-KEY: Final = """Pale: weights that are gathered for a moment or wait for new values, gradients that
-are not summed yet. A thick outline: it has just come from other devices."""
+KEY: Final = """w, g, m: weights, gradients, momentum. Pale: weights that are gathered for a moment
+or wait for new values, gradients that are not summed yet. A thick outline: it has just come from
+other devices."""
 
 HEAD, ROW, HIGH = 40, 38, 30
 """Of the picture: above the rows of layers, a row, a box."""

@@ -111,15 +111,21 @@ def slug(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
+def blocks(name: str) -> list[Cell]:
+    """Prose and blocks of a chapter, of all frameworks. Raises RunError if it cannot be read."""
+    reader = _Reader(TEXTS / f"{name}.md")
+    reader.read(reader.path.read_text(encoding="utf-8"), 1, FRAMEWORKS)
+    return reader.cells
+
+
 def cells(name: str, framework: str | None) -> Iterator[Cell]:
-    """The cells of a chapter in a framework, or of the shared chapter.
+    """The blocks of a chapter in a framework, or of the shared chapter, with their code.
 
     Raises RunError if the text or a listing of it cannot be read.
     """
-    reader, listings = _Reader(TEXTS / f"{name}.md"), Listings()
-    reader.read(reader.path.read_text(encoding="utf-8"), 1, FRAMEWORKS)
-    for cell in reader.cells:
-        if framework in (None, *cell.only) and cell.kind != "explorer":  # only for the site
+    listings = Listings()
+    for cell in blocks(name):
+        if framework in (None, *cell.only):
             yield replace(cell, text=_text(cell, str(framework), listings))
 
 

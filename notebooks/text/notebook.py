@@ -36,7 +36,8 @@ def path_of(name: str, framework: str | None) -> Path:
 
 def notebook(name: str, framework: str | None) -> Notebook:
     """The notebook of a chapter in a framework, without outputs."""
-    nb = new_notebook(cells=[_cell(cell, framework) for cell in cells(name, framework)])
+    shown = [cell for cell in cells(name, framework) if cell.kind != "explorer"]
+    nb = new_notebook(cells=[_cell(cell, framework) for cell in shown])
     language = {"name": "python", "file_extension": ".py"}
     nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": language})
     return nb
