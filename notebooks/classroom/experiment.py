@@ -1,15 +1,16 @@
-"""Short runs in every framework that is installed here, for the chapter on parity.
-
-Each run is a command in its framework's own environment: the notebook itself loads none.
+"""Runs by the command line: short ones in every framework, for the chapter on parity, and those
+that take a process for each device.
 """
 
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -17,6 +18,7 @@ from common.chapters.suites import SUITES, Suite
 from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run
 from common.settings.arguments import as_flags
+from common.training.loop import Outcome
 from notebooks.text.sources import ROOT
 
 AT_ONCE: Final = 2
@@ -101,3 +103,14 @@ def run(name: str, command: Sequence[str]) -> str:
         lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
         raise RunError(f"{name} ended with status {done.returncode}: {lines[-1]}")
     return f"{name:<12}{time.perf_counter() - begun:5.1f} s"
+
+
+def in_processes(framework: str, chapter: str, settings: Mapping[str, Any]) -> Outcome:
+    """The outcome of a command that starts a process for each device. Raises RunError."""
+    given = {k: v for k, v in settings.items() if v is not None and v is not False}
+    with TemporaryDirectory() as folder:
+        flags = as_flags({**given, "quiet": True, "out": folder})
+        run(framework, [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *flags])
+        (path,) = Path(folder).glob("*.json")
+        done = read_run(path)
+    return Outcome(done.record.losses, done.record.epochs, dict(done.arrays))

@@ -28,8 +28,8 @@ from common.terminal.values import path
 from common.training.loop import Outcome, Training
 from common.training.reporter import introduction
 from common.training.run import starting_weights
+from notebooks.classroom.experiment import in_processes
 from notebooks.classroom.live import Live, show
-from notebooks.classroom.runs import in_processes
 
 __all__ = ["Lesson", "show"]
 
@@ -112,7 +112,7 @@ class Lesson:
         if fixed := FIXED & settings.keys():
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
         settings = {"preset": "quick", "threads": self.threads, **settings}
-        settings |= {name: path(str(settings[name])) for name in PATHS & settings.keys()}
+        settings |= {name: path(str(settings[name])).absolute() for name in PATHS & settings.keys()}
         asked = all_settings(self.framework, self.name, settings)
         data = loaded(asked["dataset"], asked["data_dir"])
         devices = len(self.devices) if asked["devices"] is None else asked["devices"]
@@ -125,7 +125,8 @@ class Lesson:
         live.notice(introduction(config, asked["preset"], names))
         apart = config.options.native and self.imported.native_launch is not in_this_process
         if apart or config.settings().get("wrapper") in IN_PROCESSES:
-            outcome = in_processes(self.chapter, config, examples, weights, live.notice)
+            where = {"devices": devices, "device_kind": self.kind}
+            outcome = in_processes(self.framework, self.name, settings | where)
         else:
             training = Training(self.chapter, self.devices[:devices], config, examples, live)
             outcome = training.train(weights)

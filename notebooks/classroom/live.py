@@ -1,15 +1,13 @@
-"""A live curve in the cell that trains; in a script, the lines of the command line."""
+"""A curve in the cell that trains, drawn anew after each epoch; in a script, lines of text."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from common.records.record import Epoch
 from common.training.loop import Outcome
-from common.training.reporter import Bar, Reporter, closing_line
-from notebooks.drawing.curve import Curve
+from common.training.reporter import Reporter, closing_line
+from notebooks.drawing.curve import curve, means
 from notebooks.drawing.mime import mime_bundle
 
 
@@ -29,62 +27,40 @@ def show(svg: str) -> None:
         display.display(mime_bundle(svg), raw=True)
 
 
-PROGRESS: Final = (
-    '<div><progress value="{done}" max="{steps}" style="width: 12em"></progress> '
-    "{description}, step {done} of {steps}, {speed:,.0f} images/s</div>"
-)
-
-
-class Lines(Reporter):
-    """Writes notices and a line for each epoch by a function, unless `quiet`."""
-
-    def __init__(self, write: Callable[[str], object], *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
-        self.write = write
-
-    def notice(self, text: str) -> None:
-        """Writes a line."""
-        if not self.quiet:
-            self.write(text)
-
-
-class Live(Lines):
-    """The curve of one run, and the bar below it, in the cell that trains."""
+class Live(Reporter):
+    """The curve of one run, and its notices, in the cell that trains."""
 
     def __init__(self, epochs: int, *, quiet: bool) -> None:
-        super().__init__(partial(print, flush=True), quiet=quiet)
-        self.curve = Curve(epochs)
+        super().__init__(quiet=quiet)
+        self.epochs, self.output = epochs, None
         self.display: Any = None if quiet else notebook_display()
-        self.output: Any = None
+        self.losses: list[tuple[float, float]] = []
+        self.accuracies: list[float] = []
 
-    @contextmanager
-    def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator[Bar]:
-        """Shows the curve now and then, with a bar over an epoch's steps."""
-
-        def show(done: int, loss: float, speed: float) -> None:
-            self.curve.loss(done / steps, loss)
-            bar = PROGRESS.format(description=description, done=done, steps=steps, speed=speed)
-            self._draw({"text/html": f"{self.curve.svg()}{bar}"})
-
-        yield Bar(show if self.display else None, batch_size)
+    def notice(self, text: str) -> None:
+        """Prints a line, unless quiet."""
+        if not self.quiet:
+            print(text, flush=True)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """An epoch is done; `loss` is its mean."""
-        self.curve.accuracies.append(epoch.test_accuracy)
+        self.losses.append((epoch.epoch, loss))
+        self.accuracies.append(epoch.test_accuracy)
         if self.display:
-            self._draw(mime_bundle(self.curve.svg()))
+            self._draw()
         else:
             super().epoch(epoch, loss, epochs)
 
     def finish(self, outcome: Outcome, devices: Sequence[str]) -> None:
         """The run is over: the curve of every step's loss stays as a picture."""
-        self.curve.accuracies = [epoch.test_accuracy for epoch in outcome.epochs]
-        self.curve.finish(outcome.losses)
+        self.losses = means(outcome.losses, self.epochs)
+        self.accuracies = [epoch.test_accuracy for epoch in outcome.epochs]
         if self.display:
-            self._draw(mime_bundle(self.curve.svg()))
+            self._draw()
         self.notice(closing_line(outcome.epochs, devices))
 
-    def _draw(self, bundle: dict[str, str]) -> None:
+    def _draw(self) -> None:
+        bundle = mime_bundle(curve(self.epochs, self.losses, self.accuracies))
         if self.output is None:
             self.output = self.display.display(bundle, raw=True, display_id=True)
         else:

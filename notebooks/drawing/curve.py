@@ -1,8 +1,7 @@
-"""Training loss and test accuracy as a picture, drawn so fast that training does not wait."""
+"""Training loss and test accuracy as a picture."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 from typing import Final
@@ -21,55 +20,40 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 270, 44, 16, 34, 44
 """Of the picture, and of the space around its axes."""
 
 
-@dataclass
-class Curve:
-    """The losses of a run so far, and the accuracy after each epoch."""
+def means(losses: Sequence[float], epochs: int) -> list[Point]:
+    """Points of means over some steps, because the losses of single steps are noisy."""
+    steps, many = len(losses), min(len(losses), MEANS)
+    bounds = [steps * i // many for i in range(many + 1)]
+    return [((a + b) / 2 / steps * epochs, fmean(losses[a:b])) for a, b in pairwise(bounds)]
 
-    epochs: int = 1
-    losses: list[Point] = field(default_factory=list)
-    accuracies: list[float] = field(default_factory=list)
 
-    def loss(self, share: float, loss: float) -> None:
-        """The loss of a step, after this share of the current epoch."""
-        self.losses.append((len(self.accuracies) + share, loss))
+def curve(epochs: int, losses: Sequence[Point], accuracies: Sequence[float]) -> str:
+    """The losses by epoch, and the accuracy after each."""
+    finite = [loss for _, loss in losses if math.isfinite(loss)]
+    top = 1.05 * min(max([1.0, *finite]), HIGHEST)
 
-    def finish(self, losses: Sequence[float]) -> None:
-        """Replaces the losses by means of all steps, because single steps are noisy."""
-        steps, many = len(losses), min(len(losses), MEANS)
-        bounds = [steps * i // many for i in range(many + 1)]
-        self.losses = [
-            ((a + b) / 2 / steps * self.epochs, fmean(losses[a:b])) for a, b in pairwise(bounds)
-        ]
+    def place(epoch: float, value: float) -> Point:
+        across, up = epoch / epochs, min(value, top) / top
+        return LEFT + (WIDTH - LEFT - RIGHT) * across, TOP + (HEIGHT - TOP - BOTTOM) * (1 - up)
 
-    def svg(self) -> str:
-        """The picture, light or dark as the reader's system is."""
-        finite = [loss for _, loss in self.losses if math.isfinite(loss)]
-        top = 1.05 * min(max([1.0, *finite]), HIGHEST)
+    def line(points: Sequence[Point], part: str) -> str:
+        places = [place(x, y) for x, y in points if math.isfinite(y)]
+        joined = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        return svg.path(f"M{joined}", part) if joined else ""
 
-        def place(epoch: float, value: float) -> Point:
-            across, up = epoch / self.epochs, min(value, top) / top
-            return LEFT + (WIDTH - LEFT - RIGHT) * across, TOP + (HEIGHT - TOP - BOTTOM) * (1 - up)
-
-        def line(points: Sequence[Point], part: str) -> str:
-            places = [place(x, y) for x, y in points if math.isfinite(y)]
-            joined = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-            return svg.path(f"M{joined}", part) if joined else ""
-
-        parts = []
-        for value in (half / 2 for half in range(int(2 * top) + 1)):
-            x, y = place(0, value)
-            parts.append(svg.path(f"M{x:.1f} {y:.1f}H{WIDTH - RIGHT}", "rule"))
-            parts.append(svg.text(x - 8, y + 4, f"{value:g}", anchor="end"))
-        for epoch in range(0, self.epochs + 1, max(1, -(-self.epochs // 10))):
-            parts.append(svg.text(place(epoch, 0)[0], HEIGHT - BOTTOM + 18, str(epoch)))
-        parts.append(svg.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "epoch"))
-        for x, part, words in ((0, "flow", "training loss"), (150, "copies", "test accuracy")):
-            parts.append(svg.path(f"M{LEFT + x} 18h26", part))
-            parts.append(svg.text(LEFT + x + 34, 22, words, anchor="start"))
-        tested = [(float(epoch), share) for epoch, share in enumerate(self.accuracies, 1)]
-        parts += [line(self.losses, "flow"), line(tested, "copies")]
-        parts += [svg.dot(*place(*point), "head") for point in tested]
-        last = f"{tested[-1][1]:.3f} after the last epoch" if tested else "none yet"
-        return svg.picture(
-            WIDTH, HEIGHT, "Training loss and test accuracy", f"Accuracy: {last}", parts
-        )
+    parts = []
+    for value in (half / 2 for half in range(int(2 * top) + 1)):
+        x, y = place(0, value)
+        parts.append(svg.path(f"M{x:.1f} {y:.1f}H{WIDTH - RIGHT}", "rule"))
+        parts.append(svg.text(x - 8, y + 4, f"{value:g}", anchor="end"))
+    for epoch in range(0, epochs + 1, max(1, -(-epochs // 10))):
+        parts.append(svg.text(place(epoch, 0)[0], HEIGHT - BOTTOM + 18, str(epoch)))
+    parts.append(svg.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "epoch"))
+    for x, part, words in ((0, "flow", "training loss"), (150, "copies", "test accuracy")):
+        parts.append(svg.path(f"M{LEFT + x} 18h26", part))
+        parts.append(svg.text(LEFT + x + 34, 22, words, anchor="start"))
+    tested = [(float(epoch), share) for epoch, share in enumerate(accuracies, 1)]
+    parts += [line(losses, "flow"), line(tested, "copies")]
+    parts += [svg.dot(*place(*point), "head") for point in tested]
+    last = f"Accuracy: {accuracies[-1]:.3f} after the last epoch"
+    return svg.picture(WIDTH, HEIGHT, "Training loss and test accuracy", last, parts)

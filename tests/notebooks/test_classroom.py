@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import MagicMock, Mock
 
 import agreement
 import numpy as np
@@ -15,7 +14,6 @@ from common.pairs.runs import read_run
 from common.parallel.ledger import Event
 from common.records.store import read_record, read_tensors
 from notebooks.classroom.experiment import interpreters, run
-from notebooks.classroom.runs import in_processes, listen
 from notebooks.classroom.splits import Steps, passes, side_by_side
 from notebooks.classroom.tables import best_factor, differences
 
@@ -82,11 +80,3 @@ def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
     events = [Event(0, "forward", 0, 0, 1), Event(1, "forward", 0, 1, 2)]
     events += [Event(0, "forward", 1, 1, 2), Event(0, "backward", 0, 3, 4)]
     assert passes(events, 0) == "F0 F1 B0"
-
-
-def test_processes_that_fail_end_with_their_error() -> None:
-    launch = Mock(side_effect=RunError("the process of device 0 was ended"))
-    with pytest.raises(RunError, match="of device 0 was ended"):
-        in_processes(Mock(launch=launch), MagicMock(), Mock(), {}, print)
-    sent = Mock(recv=Mock(side_effect=["a line", outcome := Mock()]))
-    assert listen(sent, Mock(side_effect=OSError)) is outcome
