@@ -5,7 +5,7 @@ from typing import Final
 
 from common.drawing import svg
 from common.parallel.ledger import Usage
-from common.parallel.pipelines import Pass, TimedPass, bubble, most_live
+from common.parallel.pipelines import TimedPass, bubble, most_live
 from common.parallel.plans import Plan
 
 WIDTH: Final = 480
@@ -71,12 +71,10 @@ def lanes(
     stages: int,
     events: Sequence[TimedPass],
     longest: float,
-    unit_of_time: str = "units of time",
-    marked: Pass | None = None,
 ) -> Block:
     """The passes of each device; `longest` takes the whole width."""
     end = max(event.end for event in events)
-    note = f"{end:.5g} {unit_of_time}, {bubble(events, stages):.0%} of it waiting."
+    note = f"{end:.5g} units of time, {bubble(events, stages):.0%} of it waiting."
     done = [event.done for event in events]
     passes = [[step for step in done if step.stage == i] for i in range(stages)]
     most = f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
@@ -94,7 +92,6 @@ def lanes(
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
         style = PASSES["forward" if forward else "backward"]
         shapes.append(svg.box(place, label, *style))
-        shapes += [svg.rect(place, "got")] * (one == marked)
     return top + stages * LANE + 8, shapes
 
 

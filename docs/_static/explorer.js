@@ -44,13 +44,12 @@ function begin(root) {
   }
 
   // What controls show. A number that is being typed is left alone until it is `whole`.
-  function settle({ values, hidden, last }, whole) {
+  function settle({ values, last }, whole) {
     if (slider) {
       slider.max = last;
       slider.defaultValue = Math.min(last, slider.dataset.first);
     }
     for (const control of controls) {
-      control.closest("label").hidden = hidden.includes(control.name);
       if (whole || control.type !== "number") control.value = values[control.name];
     }
     if (!slider) return;

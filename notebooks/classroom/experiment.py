@@ -1,12 +1,10 @@
-"""Runs by the command line: short ones in every framework, for the chapter on parity, and those
-that take a process for each device.
-"""
+"""Runs by the command line: short ones in every framework, and with processes for devices."""
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,19 +69,13 @@ def short_runs(results: Path, chapter: str, name: str, *flags: str) -> Runs:
         command(python, [f"frameworks.{framework}.{chapter}"], suite, results, flags)
         for framework, python in pythons.items()
     ]
-    run_all(pythons, commands)
-    folder = results / suite.folder
-    return {name: read_run(folder / f"{name}-{chapter}-1dev.json") for name in pythons}
-
-
-def run_all(names: Iterable[str], commands: Sequence[Sequence[str]]) -> None:
-    """Runs all, some at a time, and prints a line for each. Raises RunError if one fails."""
     begun = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for line in pool.map(run, names, commands):
+        for line in pool.map(run, pythons, commands):
             print(line, flush=True)
-    if len(commands) > 1:
-        print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
+    print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
+    folder = results / suite.folder
+    return {name: read_run(folder / f"{name}-{chapter}-1dev.json") for name in pythons}
 
 
 def run(name: str, command: Sequence[str]) -> str:

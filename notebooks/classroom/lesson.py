@@ -121,7 +121,7 @@ class Lesson:
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         examples = data.first(config.train_examples, config.test_examples)
         weights = starting_weights(config)
-        names, live = self.device_names[:devices], Live(config.epochs or 1, quiet=asked["quiet"])
+        names, live = self.device_names[:devices], Live(config, quiet=asked["quiet"])
         live.notice(introduction(config, asked["preset"], names))
         apart = config.options.native and self.imported.native_launch is not in_this_process
         if apart or config.settings().get("wrapper") in IN_PROCESSES:

@@ -1,7 +1,6 @@
 """The chapter's rule: plans that fit, and the share of the computing time that each waits."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -97,13 +96,3 @@ def case_of(scenario: Scenario) -> Case:
     sizes = scenario.parameters, blocks.count, blocks.hidden, nodes, n, count, blocks.sequence
     links = 1 / cluster.inside.per_byte, 1 / cluster.between.per_byte
     return Case(*sizes, cluster.speed, memory, *links)
-
-
-def planned(scenario: Scenario, plan: Rated) -> Scenario:
-    """The scenario of a plan; replicas of stages shard their optimizer state, by ZeRO-1."""
-    rest = scenario.devices // (plan.t * plan.p)
-    strategy = "zero3" if rest == scenario.devices else "zero1" if rest > 1 else "data"
-    how = {"tensor": plan.t, "pipeline": plan.p, "shards": rest, "chunks": plan.chunks}
-    nodes = max(1, scenario.devices // scenario.node)
-    how |= {"microbatches": plan.microbatches, "spread": 1 < nodes == plan.p}
-    return replace(scenario, strategy=strategy, recompute=plan.recompute, **how)  # type: ignore[arg-type]

@@ -1,15 +1,14 @@
-"""Plans of a large model, side by side; steps by a strategy, and the bytes sent and kept."""
+"""Steps by a strategy, and the bytes sent and kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import KEPT, MOVED, Event, Usage
-from common.parallel.plans import Plan
-from common.scaling.scenario import Scenario
 from common.trainers.strategies import BySplitting
+from notebooks.drawing.steps import compare as compare
 
 COLUMN: Final = 10
 """How wide a number of bytes is printed."""
@@ -22,7 +21,6 @@ class Steps:
     `predicted` is the plan's usage of a step, `counted` the usage of the last step.
     """
 
-    plan: Plan
     losses: list[float]
     weights: Weights
     predicted: Usage
@@ -56,8 +54,7 @@ def take_steps(
     losses = [float(trainer.train_batch(X, y, lr)) for _ in range(steps)]
     counted, events = trainer.usage(len(y))
     predicted = chosen.usage(len(devices), len(y), next(iter(weights.values())).itemsize)
-    plan = chosen.plan(len(devices))
-    return Steps(plan, losses, trainer.export(), predicted, counted, events)
+    return Steps(losses, trainer.export(), predicted, counted, events)
 
 
 def side_by_side(steps: Steps) -> str:
@@ -91,19 +88,3 @@ def passes(events: Sequence[Event], device: int) -> str:
     """The passes of a device in order: `F2` is the forward pass of microbatch 2, `B2` backward."""
     local = [event for event in events if event.device == device]
     return " ".join(f"{event.what[0].upper()}{event.microbatch}" for event in local)
-
-
-def compare(base: Scenario, variants: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table of plans: memory of the fullest device, bytes sent by all, and the time of a step.
-
-    `variants` has the fields of `base` that each plan changes, by the plan's name.
-    """
-    lines = [f"{'':<18}{'GB kept':>9}{'GB sent':>9}{'seconds':>9}  parts of the seconds"]
-    for name, changes in variants.items():
-        scenario = replace(base, **changes)
-        usage, time = scenario.usage(), scenario.seconds()
-        kept, sent = max(scenario.kept()) / 1e9, sum(usage.all_sent()) / 1e9
-        parts = ", ".join(f"{part} {x:.2f}" for part, x in time.parts.items() if x >= 0.005)
-        numbers = f"{kept:>9.1f}{sent:>9.1f}{time.step:>9.2f}"
-        lines.append(f"{name:<18}{numbers}  {parts}; hidden {time.hidden:.2f}")
-    return "\n".join(lines)

@@ -1,9 +1,12 @@
 """The pictures of the chapters, as SVG: strategies, plans and allreduces."""
 
+import base64
 import math
-from dataclasses import replace
+import re
+from html import escape, unescape
 from pathlib import Path
-from xml.sax.saxutils import escape
+from typing import Final
+from xml.sax import saxutils as xml
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import plans, svg
@@ -13,12 +16,10 @@ from common.parallel.nets import transformer
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.plans import Part
 from common.parallel.strategies import split
-from notebooks.drawing.steps import (
-    EXAMPLE,
-    memory_over_time as memory_over_time,
-    overlap as overlap,
-)
+from notebooks.drawing.steps import memory_over_time as memory_over_time, overlap as overlap
 from notebooks.drawing.storyboard import allreduce as allreduce
+
+SVG: Final = "image/svg+xml"
 
 HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
 """The height of a weight, from one layer to the next, the most from one device to the next,
@@ -69,39 +70,6 @@ def filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> svg.Place:
     return x, y + high * start, wide, high * share
 
 
-def pair(devices: int = 2) -> str:
-    """A column-parallel layer, a row-parallel one, and the all-reduce after them."""
-    plan = replace(EXAMPLE, strategy="tensor", devices=devices).plan()
-    up, down = (f"{name}.weight" for name in plan.pairs[1])
-    pitch, last, whole = 88, 78 + 88 * (devices - 1), Part(0, 0, 1)
-    drawn: list[str] = []
-    for device in range(devices):
-        middle = 78 + pitch * device
-        columns, rows = (plan.weights[name][device] or whole for name in (up, down))
-        drawn.append(svg.text(MARGIN, middle + 4, f"device {device}", "muted", anchor="start"))
-        for name, x, wide, high, part, shape, kind in (
-            ("X", 82, 20, 34, whole, (1,), "data-cell"),
-            ("A: columns", 120, 80, 20, columns, plan.shapes[up], "cell"),
-            ("f(XA)", 218, 80, 34, columns, plan.shapes[up], "data-cell"),
-            ("B: rows", 316, 20, 80, rows, plan.shapes[down], "cell"),
-            ("term", 362, 20, 34, whole, (1,), "data-cell"),
-        ):
-            place = x, middle - high / 2, wide, high
-            drawn.append(svg.rect(place, "ghost", radius=2))
-            drawn.append(svg.rect(filled(part, shape, place), kind, share=0.6))
-            drawn += [svg.text(x + wide / 2, 26, name, "muted")] if device == 0 else []
-        signs = zip((111, 209, 307, 349), "×→×→", strict=True)
-        drawn += [svg.text(x, middle + 4, sign) for x, sign in signs]
-        drawn.append(svg.path(f"M386 {middle}h12", "adds"))
-    drawn.append(svg.path(f"M398 78V{last}", "adds"))
-    drawn.append(svg.text(404, (78 + last) / 2 + 4, "all-reduce", anchor="start"))
-    described = (
-        f"Each of {devices} devices multiplies the whole X by columns of A, and the result by the "
-        "matching rows of B. An all-reduce sums the terms."
-    )
-    return svg.picture(WIDTH, last + 52, "A column- and a row-parallel layer", described, drawn)
-
-
 def timelines(stages: int = 4, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works and waits."""
     events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
@@ -132,11 +100,28 @@ def data_parallelism() -> str:
     return _from_file("data-parallelism.svg")
 
 
+def pair() -> str:
+    """A column-parallel layer, a row-parallel one, and the all-reduce after them."""
+    return _from_file("pair.svg")
+
+
 def _from_file(name: str) -> str:
     drawing = Path(__file__).with_name(name).read_text(encoding="utf-8").rstrip()
-    return drawing.replace("<style/>", f"<style>{escape(style())}</style>")
+    return drawing.replace("<style/>", f"<style>{xml.escape(style())}</style>")
 
 
 def draw(expression: str) -> str:
     """The picture of an expression of a chapter, in this module's names."""
     return str(eval(expression, dict(globals())))
+
+
+def mime_bundle(svg: str) -> dict[str, str]:
+    """The picture by MIME type: as SVG, as an `img` in HTML, and its title as text.
+
+    Jupyter Lab shows the image, but no SVG, of a notebook that another user has run.
+    """
+    match = re.search(r"<title[^>]*>(.*?)</title>", svg, re.DOTALL)
+    title = unescape(match[1]) if match else "a picture"
+    data = base64.b64encode(svg.encode()).decode()
+    image = f'<img alt="{escape(title)}" src="data:{SVG};base64,{data}">'
+    return {SVG: svg, "text/html": image, "text/plain": title}

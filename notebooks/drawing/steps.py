@@ -1,9 +1,9 @@
-"""Pictures of a step of the chapter's large model: what overlaps, and memory over time."""
+"""Steps of the chapter's large model: what overlaps, memory over time, plans side by side."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from common.drawing import plans, svg
 from common.drawing.plans import KINDS, LANE, LEFT, MARGIN, WIDTH, Block
@@ -65,10 +65,10 @@ def spans(scenario: Scenario) -> list[Span]:
     return done
 
 
-def overlap(*names: str, link: str = "nvlink", layers: int = 4) -> str:
-    """When a device computes and sends in a step of a few layers, by some strategies."""
-    size = EXAMPLE.parameters * layers // EXAMPLE.layers
-    small = replace(EXAMPLE, layers=layers, parameters=size, link=link)
+def overlap(*names: str, link: str = "nvlink", layers: int = 4, tokens: int = 2048) -> str:
+    """When a device computes and sends in a step of a few layers on so many tokens."""
+    size, examples = EXAMPLE.parameters * layers // EXAMPLE.layers, EXAMPLE.devices * tokens
+    small = replace(EXAMPLE, layers=layers, parameters=size, link=link, examples=examples)
     steps = {name: spans(replace(small, strategy=name)) for name in names}
     ends = {name: max(end for *_, end in step) for name, step in steps.items()}
     unit = (WIDTH - MARGIN - LEFT) / max(ends.values())
@@ -144,3 +144,19 @@ def _area(
     steps = "".join(f"V{svg.number(y)}H{svg.number(x)}" for x, y in sides)
     data = f"M{svg.number(edges[0])} {svg.number(below[0])}{steps}Z"
     return f'<path {svg.classes(part)} d="{data}" fill-opacity="{share}"/>'
+
+
+def compare(base: Scenario, variants: Mapping[str, Mapping[str, Any]]) -> str:
+    """A table of plans: memory of the fullest device, bytes sent by all, and the time of a step.
+
+    `variants` has the fields of `base` that each plan changes, by the plan's name.
+    """
+    lines = [f"{'':<18}{'GB kept':>9}{'GB sent':>9}{'seconds':>9}  parts of the seconds"]
+    for name, changes in variants.items():
+        scenario = replace(base, **changes)
+        usage, time = scenario.usage(), scenario.seconds()
+        kept, sent = max(scenario.kept()) / 1e9, sum(usage.all_sent()) / 1e9
+        parts = ", ".join(f"{part} {x:.2f}" for part, x in time.parts.items() if x >= 0.005)
+        numbers = f"{kept:>9.1f}{sent:>9.1f}{time.step:>9.2f}"
+        lines.append(f"{name:<18}{numbers}  {parts}; hidden {time.hidden:.2f}")
+    return "\n".join(lines)

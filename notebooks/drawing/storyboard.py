@@ -1,29 +1,103 @@
-"""An allreduce as a storyboard: a panel for the start and for each round, drawn from its frames."""
+"""An allreduce as a storyboard: a panel for the start and for each round.
+
+The schedules are those that the frameworks train with, run by the same `execute`.
+"""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.drawing import svg
-from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from notebooks.drawing.frames import devices_in, frames, gaps, words
+from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
+from common.terminal.text import listed
 
-WIDTH: Final = 480
-MARGIN: Final = 14
-BETWEEN: Final = 14
-LABELS: Final = 19
-"""The width of the chunks' names."""
+WIDTH, MARGIN, BETWEEN, LABELS, WIDEST = 480, 14, 14, 19, 113
+"""Of the picture, of its edge, between two panels, of chunks' names, of a device at most."""
 
-WIDEST: Final = 113
-"""The largest width of a device."""
+HEAD, CELL, FIRST, LANE, LEGEND = 40, 18, 9, 6, 84
+"""Heights: above the chunks of a panel, of a chunk, of the first arrow below it and of further
+ones, of the legend."""
 
-HEAD: Final = 40
-"""The space above the chunks of a panel, for the round and the devices' names."""
+LINES: Final = (
+    "A cell names the devices whose values are in its sum.",
+    "A thin outline: sent. A thick outline: received.",
+    "A solid arrow adds, a dashed one copies.",
+)
 
-CELL, FIRST, LANE = 18, 9, 6
-"""The height of a chunk, the distance of the first arrow below it, and that of further ones."""
 
-LEGEND: Final = 84
+class Frame(NamedTuple):
+    """The messages of a round with their lanes, and what devices hold after it.
+
+    A sum in `held`, by device and chunk, has bit d if it has the values of device d. `busiest` are
+    the chunks sent so far by the device that sends most.
+    """
+
+    transfers: Round
+    lanes: tuple[int, ...]
+    held: tuple[tuple[int, ...], ...]
+    busiest: int
+
+
+def frames(schedule: Schedule) -> list[Frame]:
+    """The start, and the moment after each round."""
+    held = [[1 << device] * schedule.chunks for device in range(schedule.devices)]
+    moments = []
+    for number, transfers in enumerate([(), *schedule.rounds]):
+        execute(replace(schedule, rounds=(transfers,)), held, lambda chunk, _: chunk)
+        done = replace(schedule, rounds=schedule.rounds[:number])
+        busiest = max(sent for sent, _ in done.traffic(schedule.chunks))
+        moments.append(Frame(transfers, lanes(transfers), tuple(map(tuple, held)), busiest))
+    return moments
+
+
+def lanes(transfers: Round) -> tuple[int, ...]:
+    """For each message, the lane below its last chunk in which its arrow runs, 0 at the top.
+
+    Arrows share a line only where they meet: all come from one device, or all go to one.
+    """
+    lines = [(t.chunks.stop, t.target if t.adds else t.source, t.chunks.start) for t in transfers]
+    spans: dict[tuple[int, int, int], list[int]] = {}
+    for line, t in zip(lines, transfers, strict=True):
+        spans.setdefault(line, []).extend((t.source, t.target))
+    chosen: dict[tuple[int, int, int], int] = {}
+    ends: dict[int, list[int]] = {}
+    for line in sorted(spans, key=lambda line: min(spans[line])):
+        row = ends.setdefault(line[0], [])
+        lane = next((i for i, end in enumerate(row) if end < min(spans[line])), len(row))
+        row[lane : lane + 1] = [max(spans[line])]
+        chosen[line] = lane
+    return tuple(chosen[line] for line in lines)
+
+
+def devices_in(mask: int) -> list[int]:
+    """The devices whose values are in a sum."""
+    return [device for device in range(mask.bit_length()) if mask >> device & 1]
+
+
+def words(schedule: Schedule, number: int) -> str:
+    """A round in words, counted from 1; the start at 0."""
+    if number == 0:
+        cut = "whole" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
+        return f"Start: each of {schedule.devices} devices has a vector, {cut}."
+    transfers, last, k = schedule.rounds[number - 1], len(schedule.rounds), schedule.devices
+    share = Fraction(len(transfers[0].chunks), schedule.chunks)
+    what = "the vector" if share == 1 else f"{share} of the vector"
+    does = "is added to" if transfers[0].adds else "replaces"
+    pairs = sorted((t.source, t.target) for t in transfers)
+    sources, targets = (sorted({pair[end] for pair in pairs}) for end in (0, 1))
+    who = "every device sends"
+    if len(sources) < k:
+        who = f"devices {listed(sources)} send" if sources[1:] else f"device {sources[0]} sends"
+    whom = f"device{'s' if targets[1:] else ''} {listed(targets)}"
+    if len(pairs) == k * (k - 1):
+        whom = "every other"
+    elif pairs == sorted((device, (device + 1) % k) for device in range(k)):
+        whom = "the next, the last to the first"
+    elif sources[1:] and targets[1:]:
+        whom = f"devices {listed([target for _, target in pairs])}, in this order"
+    return f"Round {number} of {last}: {who} {what} to {whom}. It {does} what is there."
 
 
 class Board:
@@ -31,109 +105,91 @@ class Board:
 
     def __init__(self, schedule: Schedule, width: float = 0) -> None:
         self.schedule, self.moments = schedule, frames(schedule)
-        long = schedule.chunks > 1 and len(self.moments) > 3
+        chunks = schedule.chunks
+        long = chunks > 1 and len(self.moments) > 3
         self.columns = 2 if not width and (long or schedule.devices == 2) else 1  # side by side
         self.panel = width or (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
-        # The width of the chunks' names.
-        self.labels = LABELS + 8 * (schedule.chunks > 10) if schedule.chunks > 1 else 0
+        self.labels = LABELS + 8 * (chunks > 10) if chunks > 1 else 0
         self.pitch = min(WIDEST, (self.panel - self.labels) / schedule.devices)
-        sums = {mask for frame in self.moments for chunks in frame.held for mask in chunks}
+        sums = {mask for frame in self.moments for held in frame.held for mask in held}
         longest = max((self.spelled(mask) for mask in sums), key=len)
         self.named = svg.fits(longest, self.pitch - 6)  # else cells count devices
-        lanes = gaps(schedule, self.moments)
-        heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in lanes]
+        below = [0] * chunks  # of each chunk, the number of lanes, so that it stays in its place
+        for frame in self.moments:
+            for t, lane in zip(frame.transfers, frame.lanes, strict=True):
+                below[t.chunks.stop - 1] = max(below[t.chunks.stop - 1], lane + 1)
+        heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in below]
         # Where each chunk begins within a panel, and where the panel ends.
         self.tops = list(accumulate(heights, initial=float(HEAD)))
-        self.step = self.tops[-1] + 14  # from one row of panels to the next
-
-    def label(self, mask: int) -> str:
-        """The text of a cell."""
-        return self.spelled(mask) if self.named else str(len(devices_in(mask)))
 
     def spelled(self, mask: int) -> str:
         """The devices whose values are in a sum."""
         devices = devices_in(mask)
         return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
 
-    def share(self, mask: int) -> float:
-        """How dark a cell is, from 0 to 1: the more devices, the darker."""
+    def cell(self, mask: int, x: float, y: float) -> str:
+        """A chunk of a device: the more devices are in its sum, the darker."""
         count, k = len(devices_in(mask)), self.schedule.devices
-        return 1 if count == k else 0.1 + 0.4 * (count - 1) / max(1, k - 2)
+        label = self.spelled(mask) if self.named else str(count)
+        share = 1 if count == k else 0.1 + 0.4 * (count - 1) / max(1, k - 2)
+        return svg.box((x + 1, y, self.pitch - 2, CELL), label, "cell", share)
+
+    def message(self, t: Transfer, lane: int, x: float, y: float) -> str:
+        """A message: a thin outline at its source, a thick one at its target, and an arrow."""
+        top = y + self.tops[t.chunks.start]
+        bottom = y + self.tops[t.chunks.stop - 1] + CELL
+        edges = [x + device * self.pitch + 1 for device in (t.source, t.target)]
+        outlines = [
+            svg.rect((edge, top, self.pitch - 2, bottom - top), part)
+            for edge, part in zip(edges, ("given", "got"), strict=True)
+        ]
+        source, target = (edge + self.pitch / 2 - 1 for edge in edges)
+        line = f"M{source:.1f} {bottom:.1f}v{FIRST + LANE * lane}H{target:.1f}V{bottom + 6:.1f}"
+        head = f"M{target:.1f} {bottom + 1:.1f}l-3.5 6h7Z"
+        arrow = svg.path(line, "adds" if t.adds else "copies"), svg.path(head, "head")
+        return svg.group([*outlines, *arrow, svg.dot(source, bottom, "head")], "arrow")
+
+    def names(self, x: float, y: float) -> Iterator[str]:
+        """The names of devices and chunks along the edges of a panel."""
+        prefixes, last = ("device ", "dev ", "d", ""), self.schedule.devices - 1
+        long = next(each for each in prefixes if not each or svg.fits(f"{each}{last}", self.pitch))
+        for device in range(self.schedule.devices):
+            middle = x + self.labels + (device + 0.5) * self.pitch
+            yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")
+        for chunk in range(self.schedule.chunks if self.labels else 0):
+            yield svg.text(x, y + self.tops[chunk] + 13, f"c{chunk}", "muted", anchor="start")
+
+    def frame(self, number: int, x: float = 0, y: float = 0) -> str:
+        """A panel: the sums on every device, and the arrows that led to them."""
+        frame, last = self.moments[number], len(self.moments) - 1
+        does = "add" if number and frame.transfers[0].adds else "copy"
+        round_ = f"Round {number} of {last}: {does}" if number else "Start"
+        parts = [svg.text(x + self.labels, y + 14, round_, "bold", size=13, anchor="start")]
+        parts += self.names(x, y)
+        for device, chunks in enumerate(frame.held):
+            for top, mask in zip(self.tops, chunks, strict=False):
+                parts.append(self.cell(mask, x + self.labels + device * self.pitch, y + top))
+        for t, lane in zip(frame.transfers, frame.lanes, strict=True):
+            parts.append(self.message(t, lane, x + self.labels, y))
+        return svg.group(parts, "panel")
 
 
 def allreduce(algorithm: str, k: int = 4) -> str:
     """The rounds of an allreduce between 2 to 4 devices, as SVG."""
     schedule = SCHEDULES[algorithm](k)
     board = Board(schedule)
-    texts = [words(schedule, number) for number in range(len(board.moments))]
-    rows = -(-len(board.moments) // board.columns)
-    heading = svg.text(
-        MARGIN, 28, f"Allreduce: {algorithm}, {k} devices", "bold", size=15, anchor="start"
-    )
-    panels = []
-    for number in range(len(board.moments)):
+    count, step = len(board.moments), board.tops[-1] + 14  # from one row of panels to the next
+    title = f"Allreduce: {algorithm}, {k} devices"
+    parts = [svg.text(MARGIN, 28, title, "bold", size=15, anchor="start")]
+    for number in range(count):
         row, column = divmod(number, board.columns)
         x = MARGIN + column * (board.panel + BETWEEN)
-        panels.append(panel(board, number, x, 46 + row * board.step))
-    below = 46 + rows * board.step
+        parts.append(board.frame(number, x, 46 + row * step))
+    below = 46 + -(-count // board.columns) * step
+    parts.append(svg.path(f"M{MARGIN} {svg.number(below)}H{WIDTH - MARGIN}", "rule"))
+    cut = "; c0, c1, … are its chunks" if schedule.chunks > 1 else ", whole"
+    for line, text in enumerate((f"A column is a device's vector{cut}.", *LINES)):
+        parts.append(svg.text(MARGIN, below + 20 + 17 * line, text, "muted", anchor="start"))
     title = f"Allreduce, {algorithm}, {k} devices, round by round"
-    parts = [heading, *panels, *_legend(board, below)]
-    return svg.picture(WIDTH, below + LEGEND, title, " ".join(texts), parts)
-
-
-def panel(board: Board, number: int, x: float = 0, y: float = 0) -> str:
-    """One frame: the sums on every device, and the arrows that led to them."""
-    frame, last = board.moments[number], len(board.moments) - 1
-    does = "add" if number and frame.transfers[0].adds else "copy"
-    round_ = f"Round {number} of {last}: {does}" if number else "Start"
-    parts = [svg.text(x + board.labels, y + 14, round_, "bold", size=13, anchor="start")]
-    parts += _names(board, x, y)
-    for device, chunks in enumerate(frame.held):
-        for chunk, mask in enumerate(chunks):
-            at = x + board.labels + device * board.pitch + 1, y + board.tops[chunk]
-            label = board.label(mask)
-            parts.append(svg.box((*at, board.pitch - 2, CELL), label, "cell", board.share(mask)))
-    for t, lane in zip(frame.transfers, frame.lanes, strict=True):
-        parts.append(_message(board, t, lane, x + board.labels, y))
-    return svg.group(parts, "panel")
-
-
-def _names(board: Board, x: float, y: float) -> Iterator[str]:
-    """The names of devices and chunks along the edges of a panel."""
-    prefixes, last = ("device ", "dev ", "d", ""), board.schedule.devices - 1
-    long = next(each for each in prefixes if not each or svg.fits(f"{each}{last}", board.pitch))
-    for device in range(board.schedule.devices):
-        middle = x + board.labels + (device + 0.5) * board.pitch
-        yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")
-    for chunk in range(board.schedule.chunks if board.schedule.chunks > 1 else 0):
-        yield svg.text(x, y + board.tops[chunk] + 13, f"c{chunk}", "muted", anchor="start")
-
-
-def _message(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
-    """A message: a thin outline at its source, a thick one at its target, and an arrow below."""
-    top = y + board.tops[t.chunks.start]
-    bottom = y + board.tops[t.chunks.stop - 1] + CELL
-    edges = [x + device * board.pitch + 1 for device in (t.source, t.target)]
-    outlines = [
-        svg.rect((edge, top, board.pitch - 2, bottom - top), part)
-        for edge, part in zip(edges, ("given", "got"), strict=True)
-    ]
-    source, target = (edge + board.pitch / 2 - 1 for edge in edges)
-    line = f"M{source:.1f} {bottom:.1f}v{FIRST + LANE * lane}H{target:.1f}V{bottom + 6:.1f}"
-    head = f"M{target:.1f} {bottom + 1:.1f}l-3.5 6h7Z"
-    arrow = svg.path(line, "adds" if t.adds else "copies"), svg.path(head, "head")
-    return svg.group([*outlines, *arrow, svg.dot(source, bottom, "head")], "arrow")
-
-
-def _legend(board: Board, y: float) -> Iterator[str]:
-    """The meaning of shapes and numbers."""
-    yield svg.path(f"M{MARGIN} {svg.number(y)}H{WIDTH - MARGIN}", "rule")
-    cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", whole"
-    lines = (
-        f"A column is a device's vector{cut}.",
-        "A cell names the devices whose values are in its sum.",
-        "A thin outline: sent. A thick outline: received.",
-        "A solid arrow adds, a dashed one copies.",
-    )
-    for line, text in enumerate(lines):
-        yield svg.text(MARGIN, y + 20 + 17 * line, text, "muted", anchor="start")
+    texts = " ".join(words(schedule, number) for number in range(count))
+    return svg.picture(WIDTH, below + LEGEND, title, texts, parts)

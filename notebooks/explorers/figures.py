@@ -4,10 +4,10 @@ import json
 from typing import Final
 
 from common.drawing.theme import style
-from notebooks.explorers import memory, pipeline, rounds, shards
+from notebooks.explorers import memory, overlap, pipeline, rounds
 from notebooks.explorers.forms import form_of
 
-FIGURES: Final = {"pipeline": pipeline, "memory": memory, "shards": shards, "rounds": rounds}
+FIGURES: Final = {"pipeline": pipeline, "memory": memory, "overlap": overlap, "rounds": rounds}
 """Modules with a `TITLE`, a `FORM` and a `figure`, which answers a choice."""
 
 

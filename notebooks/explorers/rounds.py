@@ -5,15 +5,14 @@ from typing import Final
 from common.drawing import svg
 from common.drawing.plans import MARGIN, WIDTH
 from common.parallel.schedules import SCHEDULES
-from notebooks.drawing.frames import words
-from notebooks.drawing.storyboard import Board, panel
-from notebooks.explorers.forms import Choice, Control, Form, answer, select, slider, values
+from notebooks.drawing.storyboard import Board, words
+from notebooks.explorers.forms import STEPS, Choice, Control, Form, answer, select, values
 
 TITLE: Final = "An allreduce, round by round"
 
 FORM: Final[Form] = [
     [select("algorithm", SCHEDULES, "ring"), Control("devices", 4, range(2, 17))],
-    [slider("round")],
+    [Control("round", 0, STEPS)],
 ]
 
 KEY: Final = """A column is a device’s vector; a row, a chunk of it. A thin outline: sent. A thick
@@ -29,7 +28,7 @@ def figure(choice: Choice) -> str:
     sent = [f"{100 * each.busiest / schedule.chunks:.0f}\u00a0%" for each in board.moments]
     told = words(schedule, number)
     busiest = f"Sent by the busiest device: {sent[number]} of the vector’s bytes"
-    shapes = [panel(board, number, MARGIN, 8)]
+    shapes = [board.frame(number, MARGIN, 8)]
     drawn = svg.picture(WIDTH, board.tops[-1] + 16, TITLE, told, shapes)
     whole = f"{busiest} ({sent[last]} in all {last} rounds)."
     return answer(chosen, last=last, words=told, sent=whole, stage=drawn, key=KEY)

@@ -5,7 +5,7 @@ CONTRIBUTING.md explains the blocks. The site has Sphinx read the same text.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -48,61 +48,60 @@ lesson = Lesson({arguments})"""
 
 @dataclass(frozen=True)
 class Cell:
-    """Prose, or a block: its kind, the words after it, and its text. Its `id` says its place."""
+    """Prose, or a block: its kind, the words after it, its text, and the frameworks that have it.
+
+    Its `id` says its place.
+    """
 
     id: str
     kind: str
     words: str
     text: str
-    line: int
     only: tuple[str, ...]
-    """The frameworks that have it."""
 
 
-@dataclass
 class _Reader:
     """The cells read so far of a chapter, of all frameworks."""
 
-    path: Path
-    section: str = "start"
-    count: int = 0
-    cells: list[Cell] = field(default_factory=list)
+    def __init__(self, path: Path) -> None:
+        self.path, self.whole = path, path.read_text(encoding="utf-8")
+        self.section, self.count = "start", 0
+        self.cells: list[Cell] = []
+        self.read(0, len(self.whole), FRAMEWORKS)
 
-    def read(self, text: str, line: int, only: tuple[str, ...]) -> None:
-        """Reads text that begins in this line of the chapter, for some frameworks."""
-        end = 0
-        for block in BLOCK.finditer(text):
-            self.prose(text[end : block.start()], line + text.count("\n", 0, end), only)
-            end, at = block.end(), line + text.count("\n", 0, block.start())
-            kind, words, body = block.group(2, 3, 4)
+    def read(self, start: int, end: int, only: tuple[str, ...]) -> None:
+        """Reads the text between two places, for some frameworks."""
+        for block in BLOCK.finditer(self.whole, start, end):
+            self.prose(start, block.start(), only)
+            start, (kind, words, body) = block.end(), block.group(2, 3, 4)
             if kind == "only":
                 if not words or not set(words.split()) <= set(FRAMEWORKS):
-                    raise self.error(at, f"only {words}: no such framework")
-                self.read(body, at + 1, tuple(words.split()))
+                    raise self.error(block.start(), f"only {words}: no such framework")
+                self.read(*block.span(4), tuple(words.split()))
             elif kind in KINDS:
-                self.add(kind, words, body, at, only)
+                self.add(kind, words, body, only)
             else:
-                raise self.error(at, f"there is no block {kind!r}")
-        self.prose(text[end:], line + text.count("\n", 0, end), only)
+                raise self.error(block.start(), f"there is no block {kind!r}")
+        self.prose(start, end, only)
 
-    def prose(self, text: str, line: int, only: tuple[str, ...]) -> None:
+    def prose(self, start: int, end: int, only: tuple[str, ...]) -> None:
         """Adds prose; each heading begins a block."""
-        if fence := FENCE.search(text):
-            at = line + text.count("\n", 0, fence.start())
-            raise self.error(at, "code that is not run, or a block without an end")
-        for part in re.split(r"\n(?=#+ )", text.strip()) if text.strip() else []:
+        if fence := FENCE.search(self.whole, start, end):
+            raise self.error(fence.start(), "code that is not run, or a block without an end")
+        for part in filter(None, re.split(r"\n(?=#+ )", self.whole[start:end].strip())):
             if heading := re.match(r"#+ (.+)", part):
                 self.section, self.count = slug(heading[1])[:48], 0
-            self.add("prose", "", part.strip(), line, only)
+            self.add("prose", "", part.strip(), only)
 
-    def add(self, kind: str, words: str, text: str, line: int, only: tuple[str, ...]) -> None:
+    def add(self, kind: str, words: str, text: str, only: tuple[str, ...]) -> None:
         """Adds a cell, numbered over all frameworks, so that ids are the same in all."""
         self.count += kind != "setup"
         name = kind if kind == "setup" else f"{self.section}-{self.count}"
-        self.cells.append(Cell(name, kind, words, text, line, only))
+        self.cells.append(Cell(name, kind, words, text, only))
 
-    def error(self, line: int, problem: str) -> RunError:
-        """An error that names the place."""
+    def error(self, place: int, problem: str) -> RunError:
+        """An error that names the line."""
+        line = self.whole.count("\n", 0, place) + 1
         return RunError(f"{self.path.name}:{line}: {problem}")
 
 
@@ -113,9 +112,7 @@ def slug(heading: str) -> str:
 
 def blocks(name: str) -> list[Cell]:
     """Prose and blocks of a chapter, of all frameworks. Raises RunError if it cannot be read."""
-    reader = _Reader(TEXTS / f"{name}.md")
-    reader.read(reader.path.read_text(encoding="utf-8"), 1, FRAMEWORKS)
-    return reader.cells
+    return _Reader(TEXTS / f"{name}.md").cells
 
 
 def cells(name: str, framework: str | None) -> Iterator[Cell]:

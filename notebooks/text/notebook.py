@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
 from notebooks.drawing import pictures
-from notebooks.drawing.mime import SVG, mime_bundle
+from notebooks.drawing.pictures import SVG, mime_bundle
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
 from notebooks.text.sources import ROOT
 
@@ -23,6 +23,7 @@ Notebook = Any
 """nbformat's class of a notebook, which has no types."""
 
 FOLDED: Final = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+SHOW: Final = "show(pictures."
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 NOTEBOOKS: Final = (*((name, of) for of in FRAMEWORKS for name in CHAPTERS), (SHARED, None))
@@ -47,8 +48,8 @@ def _cell(cell: Cell, framework: str | None) -> Any:
     if cell.kind == "prose":
         return new_markdown_cell(relink(cell.text, framework), id=cell.id)
     if cell.kind == "picture":
-        code, picture = f"show(pictures.{cell.text})", pictures.draw(cell.text)
-        outputs = [new_output("display_data", mime_bundle(picture))]
+        outputs = [new_output("display_data", mime_bundle(pictures.draw(cell.text)))]
+        code = f"{SHOW}{cell.text})"
         return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=outputs)
     return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.kind == "solution" else {})
 
@@ -72,9 +73,14 @@ def write(path: Path, nb: Notebook) -> None:
     write_text(path, nbformat.writes(nb) + "\n")
 
 
+def run_cells(nb: Notebook) -> list[Any]:
+    """The cells of code, but those of pictures, whose outputs need no run."""
+    return [c for c in nb.cells if c.cell_type == "code" and not c.source.startswith(SHOW)]
+
+
 def digests(nb: Notebook) -> dict[str, str]:
-    """The digests of a notebook's code and outputs, in order."""
-    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    """The digests of the code that is run and of its outputs, in order."""
+    cells = run_cells(nb)
     code = "\0".join(cell.source for cell in cells)
     outputs = json.dumps([cell.outputs for cell in cells], sort_keys=True)
     pairs = {"code": code, "outputs": outputs}.items()
@@ -114,7 +120,6 @@ def failure(nb: Notebook) -> str:
 def copy_outputs(stored: Notebook, built: Notebook) -> None:
     """Copies the outputs of a stored notebook if its code is the same."""
     if digests(stored)["code"] == digests(built)["code"] and "executed" in stored.metadata:
-        code = ([cell for cell in nb.cells if cell.cell_type == "code"] for nb in (stored, built))
-        for old, new in zip(*code, strict=True):
+        for old, new in zip(run_cells(stored), run_cells(built), strict=True):
             new.outputs, new.execution_count = old.outputs, old.execution_count
         built.metadata["executed"] = stored.metadata["executed"]

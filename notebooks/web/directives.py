@@ -66,16 +66,11 @@ class CommandHelp(Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The help as a block of text."""
-        text = help_of(self.arguments[0])
+        """The help as a block of text, 100 columns wide."""
+        command = [sys.executable, "-m", self.arguments[0], "--help"]
+        variables = {**os.environ, "COLUMNS": "100"}
+        text = subprocess.check_output(command, cwd=ROOT, env=variables, text=True).rstrip()
         return [nodes.literal_block(text, text, language="text", classes=["output"])]
-
-
-def help_of(module: str) -> str:
-    """The help of a command, 100 columns wide."""
-    command = [sys.executable, "-m", module, "--help"]
-    variables = {**os.environ, "COLUMNS": "100"}
-    return subprocess.check_output(command, cwd=ROOT, env=variables, text=True).rstrip()
 
 
 def shorter_signature(

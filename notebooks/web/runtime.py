@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
-ROOT: Final = Path(__file__).parents[2]
+from notebooks.text.sources import ROOT
 
 VERSION: Final = "314.0.0"
 
@@ -29,11 +29,6 @@ PARTS: Final = (
     *("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm"),
     *("python_stdlib.zip", "pyodide-lock.json"),
 )
-
-ROOMS: Final = (
-    *("backends", "base", "chapters", "drawing", "models", "parallel", "scaling", "terminal"),
-)
-"""The rooms of `common/` that explorers import."""
 
 
 def is_there() -> bool:
@@ -60,19 +55,15 @@ def fetch() -> str:
 
 
 def bring(assets: Path) -> None:
-    """Puts Pyodide, and the modules that explorers import, into a folder of a site."""
+    """Puts Pyodide, and the modules that explorers may import, into a folder of a site."""
     folder = assets / "pyodide"
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(PACKAGE) as package:
         for part in PARTS:
-            content = package.extractfile(f"package/{part}")
-            if content:
+            if content := package.extractfile(f"package/{part}"):
                 (folder / part).write_bytes(content.read())
-    files = [ROOT / "common/__init__.py", ROOT / "notebooks/__init__.py"]
-    files += [path for room in ROOMS for path in (ROOT / "common" / room).rglob("*.py")]
-    files += [path for x in ("drawing", "explorers") for path in ROOT.glob(f"notebooks/{x}/*.py")]
     with ZipFile(assets / "explorers.zip", "w", ZIP_DEFLATED) as archive:
-        for path in sorted(files):
+        for path in [*ROOT.glob("common/**/*.py"), *ROOT.glob("notebooks/**/*.py")]:
             archive.write(path, path.relative_to(ROOT))
 
 

@@ -63,7 +63,7 @@ def test_the_residual_is_what_no_factor_explains() -> None:
 def test_predicted_and_counted_are_side_by_side() -> None:
     options = StrategiesOptions("pipeline", microbatches=2)
     usage = options.usage(2, 10, 4)
-    steps = Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
+    steps = Steps([2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
     messages = replace(steps.counted, messages=[2, 7])
     lines = side_by_side(replace(steps, counted=messages)).splitlines()
     cells = {line[:18].strip(): line[18:].replace("|", "").split() for line in lines}

@@ -2,28 +2,25 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from itertools import product
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import walked
 from explorer_shown import Shown
 
-from common.parallel.ledger import MOVED
+from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
-from common.plan import main
-from common.scaling.cluster import with_prefix
-from common.scaling.scenario import Scenario
-from notebooks.drawing.frames import words
+from notebooks.drawing.steps import EXAMPLE
+from notebooks.drawing.storyboard import words
 from notebooks.explorers.figures import FIGURES, answer, explorer
-from notebooks.explorers.forms import quantity
-from notebooks.explorers.shards import COLOURS, moments
+from notebooks.explorers.forms import STEPS
 from notebooks.web import runtime
 
-LINKS = {"pipeline": 3, "memory": 8, "shards": 7}
+LINKS = {"pipeline": 3, "memory": 5, "overlap": 2}
 """How many links of the page lead to a plan."""
 
 PAGE = (Path(__file__).parents[2] / "docs/explorer.md").read_text(encoding="utf-8")
@@ -51,95 +48,62 @@ def test_what_is_no_value_is_as_at_first(figure: str) -> None:
     controls = [control for row in FIGURES[figure].FORM for control in row]
     for wrong in ("x", "nan", "inf", "<img src=x>"):
         assert Shown(figure, **{control.name: wrong for control in controls}).settled == first
-    numbers = [each for each in controls if isinstance(each.options, range) and not each.slides()]
+    numbers = [
+        each for each in controls if isinstance(each.options, range) and each.options != STEPS
+    ]
     large = Shown(figure, **{control.name: "1e9" for control in numbers})
     for control in numbers:
         assert large.settled["values"][control.name] == str(control.options[-1])
 
 
-def test_memory_says_what_fits_and_what_is_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Shown("memory", card="rtx4090").text() == (
-        "Every device fits a card of 24.0\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
-        "What takes most: activations, 1.30\u00a0MB of 2.85\u00a0MB on device 0. "
-        "A step takes 91.6\u00a0µs: data 71.2\u00a0µs, compute 20.4\u00a0µs; messages of "
-        "13.6\u00a0µs overlap. 2,793,465 examples a second use 11.2\u00a0% of the peak."
+def test_memory_says_what_fits_and_what_is_sent() -> None:
+    assert Shown("memory", strategy="data").text() == (
+        "8 of 8 devices do not fit a card of 80\u00a0GB: device 0, the fullest, fills 141\u00a0% "
+        "of it. What takes most there: optimizer, 84.0\u00a0GB."
     )
-    refused = Shown("memory", strategy="pipeline", devices=7)
-    why = Scenario(strategy="pipeline", devices=7).refusal()
-    assert refused.text() == f"There is no such plan: {why}."
-    assert refused.block("stage").get("hidden") == ""
-    # The explorer and the command agree.
-    flags = ["--parameters=7e9", "--layers=32", "--devices=8", "--card=h100", "--link=nvlink4"]
-    main(["--net=transformer", *flags])
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
-    said = {name.strip("| "): figures for name, *figures in lines}
-    choice = {"net": "transformer", "millions": 7000, "layers": 32, "devices": 8, "card": "h100"}
-    choice |= {"precision": "mixed", "optimizer": "adam", "examples": 16_384, "link": "nvlink4"}
-    shown = Shown("memory", **choice)
-    assert shown.text().startswith("8 of 8 devices do not fit a card of 80.0\u00a0GB.")
-    for name, most, _, messages, step, _ in shown.rows("scrolled"):
-        fullest, *_, sent, seconds = said[name]
-        assert (most, messages) == (quantity(int(fullest.replace(",", "")), "B"), sent)
-        assert step == with_prefix(float(seconds.strip("| ")), "s").replace(" ", "\u00a0")
-
-
-def sent(**settings: Any) -> int:
-    return sum(Scenario(**settings).usage().all_sent())
+    assert Shown("memory").text().startswith("Every device fits a card of 80\u00a0GB")
+    lines = Shown("memory", devices=7).text("scrolled").splitlines()
+    refused = {
+        line.split()[1].rstrip(":"): line.split(": ")[1] for line in lines if line[:3] == "no "
+    }
+    for name in STRATEGIES:
+        plan = replace(EXAMPLE, strategy=name, devices=7)
+        assert refused.get(name, "") == plan.refusal()
+        if name in refused:
+            text = f"There is no such plan: {plan.refusal()}."
+            assert Shown("memory", strategy=name, devices=7).text() == text
+            continue
+        row = next(line.split() for line in lines if line.startswith(f"{name} "))
+        numbers = max(plan.kept()) / 1e9, sum(plan.usage().all_sent()) / 1e9, plan.seconds().step
+        assert [float(cell) for cell in row[1:4]] == pytest.approx(numbers, abs=0.06)
+    assert {"tensor", "data"} & refused.keys() == {"tensor"}
 
 
 def test_what_the_page_says_of_traffic_is_so() -> None:
-    assert f"{sent(strategy='tensor', examples=8) / 1e3:.0f} KB" in PAGE
-    assert f"{sent(strategy='tensor', examples=256) / 1e6:.1f} MB" in PAGE
-    assert f"{sent(strategy='data', examples=8) / 1e6:.2f} MB" in PAGE
     few, data, many, same = (
-        sent(net="transformer", strategy=name, examples=n)
-        for n, name in product((1024, 2048), ("tensor", "data"))
+        replace(EXAMPLE, strategy=name, examples=n).usage().all_sent()
+        for n, name in product((8192, 16_384), ("tensor", "data"))
     )
-    assert few < data == same < many
-    assert sent(strategy="zero3") == sent(strategy="zero2") * 3 / 2
+    assert sum(few) < sum(data) == sum(same) < sum(many)
+    assert f"one device sends {max(data) / 1e9:.0f} GB" in PAGE
+    zero = {i: replace(EXAMPLE, strategy=f"zero{i}").usage().all_sent() for i in (1, 2, 3)}
+    assert f"with ZeRO-1 it sends {max(zero[1]) / 1e9:.1f} GB" in PAGE
+    assert sum(zero[3]) == sum(zero[2]) * 3 / 2
 
 
-@pytest.mark.parametrize("strategy", ["data", "zero1", "zero2", "zero3"])
-@pytest.mark.parametrize("devices", [1, 2, 5])
-def test_moments_of_a_step_hold_at_most_and_send_what_a_plan_says(
-    strategy: str, devices: int
-) -> None:
-    plan = Scenario(strategy, devices).plan()
-    usage, shown = plan.usage(devices, 1), list(moments(plan))
-    for kind in MOVED:
-        total = sum(moment.sent for moment in shown if moment.moved == kind)
-        assert total == sum(usage.sent[kind])
-    slices = plan.sizes_of(plan.updated, 0)
-    sizes = {
-        layer: {"all": plan.size(layer), "slice": sum(map(slices.__getitem__, names))}
-        for layer, names in plan.tensors.items()
-    }
-    for kind in COLOURS:
-        held = [
-            sum(sizes[layer][what] for layer in sizes for what, _ in moment.state[kind][layer])
-            for moment in shown
-            if not moment.words.startswith("Update")  # it writes new weights over old ones
-        ]
-        assert max(held) == usage.peak[kind][0]
-    assert shown[0].state == shown[-1].state
-
-
-def test_a_pipeline_says_what_a_pass_waits_for() -> None:
-    shown = Shown("pipeline", stages=3, microbatches=4, step=8)
-    assert shown.text() == (
-        "Step 8 of 24: Device 1 passes microbatch 0 backward, from 5 to 7. It needs: microbatch 0 "
-        "forward on device 1, done at 2; microbatch 0 backward on device 2, done at 5; its "
-        "device is free at 3, so it has waited 2. In flight there: 1."
-    )
-    assert "Most microbatches in flight: 3, 2, 1." in shown.text("stage")
-    assert [each.get("class") for each in shown.tree.iter()].count("pic-box") == 8
-    bubbles = [("naive", "75.0\u00a0%"), ("gpipe", "27.3\u00a0%"), ("1f1b", "27.3\u00a0%")]
-    for schedule, bubble in bubbles:
-        rows = Shown("pipeline", schedule=schedule).rows("tables")
-        assert [row[1] for row in rows[1:]] == [bubble, bubble]
-    assert "a device waits 27.3 %" in PAGE.replace("\n", " ")
-    assert Shown("pipeline", microbatches=32).rows("tables")[1][1] == "8.6\u00a0%"
+def test_a_pipeline_has_the_bubble_that_the_page_says() -> None:
+    for schedule, end, waits in (("naive", 96, 75.0), ("gpipe", 33, 27.3), ("1f1b", 33, 27.3)):
+        shown = Shown("pipeline", schedule=schedule)
+        words = f"The step takes {end} units of time. The bubble is {waits}\u00a0% of it."
+        assert shown.text() == words
+        assert [each.get("class") for each in shown.tree.iter()].count("pic-box") == 64
+    assert "a device waits 27.3 %" in PAGE
+    assert "8.6\u00a0%" in Shown("pipeline", microbatches=32).text()
     assert "with 32 it is 8.6 %" in PAGE
+    flights = {"gpipe": "8, 8, 8, 8", "1f1b": "4, 3, 2, 1"}
+    for schedule, counts in flights.items():
+        text = Shown("pipeline", schedule=schedule).text("stage")
+        assert f"Most microbatches in flight: {counts}." in text
 
 
 @pytest.mark.parametrize("k", [2, 7, 16])

@@ -16,15 +16,15 @@ from notebooks.explorers.figures import FIGURES
 
 expect.set_options(timeout=60_000)  # Python has to load first, on a busy machine
 
-LARGE = {"net": "transformer", "millions": 10**6, "layers": 100, "microbatches": 8}
+LARGE = {"millions": 10**6, "layers": 100, "microbatches": 8}
 
 LARGEST: dict[str, list[dict[str, Any]]] = {
     "pipeline": [
-        *({"stages": p, "microbatches": m} for p, m in ((1, 1), (16, 64))),
-        {"stages": 4, "microbatches": 8, "schedule": "gpipe"},
+        *({"devices": p, "microbatches": m} for p, m in ((1, 1), (16, 64))),
+        {"devices": 4, "schedule": "gpipe"},
     ],
     "memory": [{**LARGE, "strategy": s, "devices": 8} for s in ("data", "pipeline")],
-    "shards": [{"strategy": s, "devices": 8, "moment": 9} for s in ("data", "zero3")],
+    "overlap": [{"tokens": 4095, "layers": 8}, {"tokens": 128, "link": "ethernet"}],
     "rounds": [
         {"algorithm": s, "devices": k, "round": 2} for s, k in product(SCHEDULES, (2, 11, 16))
     ],
@@ -35,7 +35,7 @@ LARGEST: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with all explorers."""
-    link = '<a href="?shards.strategy=data&memory.net=resnet18">a link</a>'
+    link = '<a href="?overlap.layers=3">a link</a>'
     return page_of(tmp_path_factory.mktemp("live"), *FIGURES, more=link)
 
 
@@ -74,24 +74,21 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     says(tab, "memory")
     tab.locator("#memory [name=devices]").fill("7")
     tab.locator("#memory [name=strategy]").select_option("zero2")
-    shown = Shown("memory", devices=7, strategy="zero2")
     says(tab, "memory", devices=7, strategy="zero2")
-    cells = tab.locator("#memory .explorer-scrolled tbody tr").all_text_contents()
-    assert cells == ["".join(row) for row in shown.rows("scrolled")]
+    text = Shown("memory", devices=7, strategy="zero2").text("scrolled")
+    assert tab.locator("#memory .explorer-scrolled").text_content() == text
     tab.locator("#memory [name=devices]").fill("700")
     tab.locator("#memory [name=devices]").blur()
     expect(tab.locator("#memory [name=devices]")).to_have_value("64")
     tab.wait_for_function("location.search === '?memory.strategy=zero2&memory.devices=64'")
     # The address brings the choice back, and a link on the page another one.
-    tab.goto(f"{page}?shards.strategy=zero2&shards.moment=14&memory.card=x")
-    says(tab, "shards", strategy="zero2", moment=14)
+    tab.goto(f"{page}?overlap.layers=2&overlap.link=pcie&memory.card=x")
+    says(tab, "overlap", layers=2, link="pcie")
     expect(tab.locator("#memory [name=card]")).to_have_value("a100")
-    expect(tab.locator("#memory [name=width]")).to_be_hidden()
     tab.get_by_text("a link", exact=True).click()
-    says(tab, "shards", strategy="data")
-    expect(tab.locator("#memory [name=width]")).to_be_visible()
+    says(tab, "overlap", layers=3)
     tab.go_back()
-    says(tab, "shards", strategy="zero2", moment=14)
+    says(tab, "overlap", layers=2, link="pcie")
 
 
 @LIVE
@@ -148,7 +145,7 @@ def test_nothing_is_wider_than_the_window(page: str, tab: Tab) -> None:
             assert fits(tab), choice
             stages = tab.locator(".explorer-stage").all()
             assert all(x.evaluate("x => x.scrollWidth <= x.clientWidth") for x in stages), choice
-            if choice.get("stages") != 16:
+            if choice.get("devices") != 16:
                 assert spilled(tab) == [], choice
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 from xml.dom import minidom
 from xml.etree import ElementTree
 
 import pytest
-import walked
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import theme
@@ -18,10 +18,10 @@ from common.drawing.plans import step
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
+from common.report.plots import MARGIN, WIDTH
+from notebooks.classroom.live import curve
 from notebooks.drawing import pictures
-from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, curve, means
-from notebooks.drawing.frames import words
-from notebooks.drawing.mime import mime_bundle
+from notebooks.drawing.storyboard import words
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
@@ -69,19 +69,6 @@ def test_a_picture_is_whole_and_can_be_read_on_a_phone(name: str) -> None:
     assert min(sizes) * 358 / width > 8.9  # of 390 pixels a page takes 16 at each side
 
 
-@pytest.mark.parametrize(("algorithm", "k"), STORYBOARDS)
-def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
-    panels = of_class(ElementTree.fromstring(pictures.allreduce(algorithm, k)), "panel")
-    cells = [[texts(box)[0] for box in of_class(panel, "box")] for panel in panels]
-
-    def spelled(mask: int) -> str:
-        devices = [str(device) for device in range(k) if mask & 2**device]
-        return "sum" if len(devices) == k else "+".join(devices)
-
-    walk = walked.sums(SCHEDULES[algorithm](k))
-    assert cells == [[spelled(mask) for mask in held.ravel().tolist()] for held in walk]
-
-
 def test_words_say_which_device_sends_to_which() -> None:
     for algorithm, whom in (("tree", "0 and 2"), ("halving", "2, 3, 0 and 1")):
         assert f" to devices {whom}, in this order." in words(SCHEDULES[algorithm](4), 1)
@@ -89,7 +76,7 @@ def test_words_say_which_device_sends_to_which() -> None:
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
     svg = pictures.three_splits().replace("Three ways", '3 &lt; 4 "ways"')
-    forms = mime_bundle(svg)
+    forms = pictures.mime_bundle(svg)
     assert forms["image/svg+xml"] == svg
     (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', forms["text/html"])
     assert base64.b64decode(data).decode() == svg
@@ -134,14 +121,12 @@ def test_bars_are_as_long_as_what_a_device_keeps(strategy: str) -> None:
 
 def test_a_loss_that_diverges_stays_in_the_curve() -> None:
     losses = [1.0, math.inf, math.nan, 1e30] * 2
-    drawn = curve(2, [(i / 4, loss) for i, loss in enumerate(losses, 1)], [0.5, 0.6])
+    drawn = curve(Mock(framework="jax", devices=2), losses, [0.5, 0.6])
     minidom.parseString(drawn)
     assert not re.search("nan|inf", drawn)
-    (path,) = re.findall('<path class="pic-flow" d="M([^"h]+)"/>', drawn)
-    for x, y in (map(float, pair.split()) for pair in path.split("L")):
-        assert 0 <= x <= WIDTH
-        assert TOP - 1 <= y <= HEIGHT
-    assert "0.600 after the last epoch" in drawn
-    points = means([float(step) for step in range(120)], 2)
-    assert points[0] == pytest.approx((1 / 60, 0.5))
-    assert points[-1][1] == 118.5
+    loss, accuracy, _ = re.findall('stroke-width="2" d="M([^"]+)"', drawn)
+    points = [tuple(map(float, pair.split())) for pair in loss.split("L")]
+    assert len(points) == 6
+    assert {y for _, y in points[1::3]} == {min(y for _, y in points)}
+    assert all(MARGIN <= x <= MARGIN + WIDTH for x, _ in points)
+    assert accuracy.count("L") == 1

@@ -10,7 +10,7 @@ from common.base.errors import RunError
 from common.scaling.choose import choose
 from common.scaling.scenario import Scenario
 from common.scaling.steps import CARDS
-from notebooks.classroom.rule import best, case_of, planned
+from notebooks.classroom.rule import Rated, best, case_of
 from notebooks.drawing.steps import EXAMPLE
 
 SIZES = {1: 24, 3: 32, 7: 32, 13: 40, 30: 48, 70: 80}
@@ -31,6 +31,16 @@ def scenarios(card: str, link: str) -> Iterator[Scenario]:
         devices = {"devices": n * nodes, "node": n, "examples": n * nodes * count * 2048}
         links = {"card": card, "link": link, "between": port}
         yield replace(EXAMPLE, **sizes, **devices, **links)  # type: ignore[arg-type]
+
+
+def planned(scenario: Scenario, plan: Rated) -> Scenario:
+    """The scenario of a plan; replicas of stages shard their optimizer state, by ZeRO-1."""
+    rest = scenario.devices // (plan.t * plan.p)
+    strategy = "zero3" if rest == scenario.devices else "zero1" if rest > 1 else "data"
+    how = {"tensor": plan.t, "pipeline": plan.p, "shards": rest, "chunks": plan.chunks}
+    nodes = max(1, scenario.devices // scenario.node)
+    how |= {"microbatches": plan.microbatches, "spread": 1 < nodes == plan.p}
+    return replace(scenario, strategy=strategy, recompute=plan.recompute, **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("card", "link"), HARDWARE)

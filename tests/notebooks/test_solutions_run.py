@@ -14,7 +14,6 @@ from common.compare import numpy_nets
 from common.data.minibatches import pixels
 from notebooks.classroom.splits import take_steps
 from notebooks.exercises import multiple_gpus as solutions
-from notebooks.exercises.strategies import gradient_on_mesh
 
 DATA = pixels(IMAGES[:40], "float64"), LABELS[:40].astype(np.int64)
 OPTIONS = ScratchOptions()
@@ -62,16 +61,13 @@ def test_accuracy_is_that_of_all_answers(
     assert len(set(answers(DATA[0], weights))) > 1
 
 
-@pytest.mark.parametrize("speeds", [[3, 1], [1, 0, 4], None], ids=str)
-def test_uneven_shards_and_a_mesh_by_hand_keep_the_gradient(
-    scratch: Any, strategies: Any, all_devices: Sequence[Any], speeds: list[float] | None
+@pytest.mark.parametrize("speeds", [[3, 1], [1, 0, 4]], ids=str)
+def test_uneven_shards_keep_the_gradient(
+    scratch: Any, all_devices: Sequence[Any], speeds: list[float]
 ) -> None:
     weights, (X, y) = start("float64"), batches(1, 35, "float64")[0]
-    if speeds:
-        sizes, devices = solutions.weighted_shard_sizes(35, speeds), all_devices[: len(speeds)]
-        grads = solutions.weighted_gradient(scratch, weights, (X, y), devices, sizes)
-    else:
-        grads = gradient_on_mesh(strategies, weights, (X, y), all_devices[:4], [20, 15])
+    sizes, devices = solutions.weighted_shard_sizes(35, speeds), all_devices[: len(speeds)]
+    grads = solutions.weighted_gradient(scratch, weights, (X, y), devices, sizes)
     right = numpy_nets.step("scratch", X, y, weights, [(0, len(y))]).gradients
     assert far(grads, right) < 1e-12
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -53,13 +54,10 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-def tab(browser: Browser, base_url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A tab of a desktop's size, or of the size that the test names.
-
-    The test fails if the page complains, asks something or fetches anything from elsewhere.
-    """
-    width, height = SIZES[getattr(request, "param", "desktop")]
+@contextmanager
+def watched(browser: Browser, base_url: str, size: str = "desktop") -> Iterator[Page]:
+    """A tab. Raises AssertionError if its page complains or fetches anything from elsewhere."""
+    width, height = SIZES[size]
     context = browser.new_context(base_url=base_url, viewport={"width": width, "height": height})
     page, complaints, requests = context.new_page(), [], []
     page.on("console", lambda said: complaints.append((said.type, said.text, said.location["url"])))
@@ -69,6 +67,13 @@ def tab(browser: Browser, base_url: str, request: pytest.FixtureRequest) -> Iter
     context.close()
     assert [url for url in requests if not url.startswith((base_url, "data:"))] == []
     assert [entry for entry in complaints if entry[0] != "log"] == []
+
+
+@pytest.fixture
+def tab(browser: Browser, base_url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A watched tab of a desktop's size, or of the size that the test names."""
+    with watched(browser, base_url, getattr(request, "param", "desktop")) as page:
+        yield page
 
 
 def fits(tab: Page) -> bool:

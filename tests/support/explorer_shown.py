@@ -25,8 +25,3 @@ class Shown:
 
     def text(self, name: str = "words") -> str:
         return "".join(self.block(name).itertext())
-
-    def rows(self, name: str) -> list[list[str]]:
-        """The cells of all tables of a block, without headings of columns."""
-        rows = self.block(name).iterfind(".//tbody/tr")
-        return [["".join(cell.itertext()) for cell in row] for row in rows]
