@@ -18,7 +18,7 @@ from notebooks.text import notebook as files
 from notebooks.text.sources import ROOT
 
 FIGURES: Final = {
-    ROOT / "docs" / "data-parallelism.svg": pictures.data_parallelism,
+    ROOT / "docs" / "data-parallelism.svg": lambda: pictures.drawing("data-parallelism"),
     ROOT / "docs" / "pipeline.svg": pictures.planned_pipeline,
 }
 """Pictures that are files, because the README shows them."""

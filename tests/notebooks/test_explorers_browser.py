@@ -169,7 +169,9 @@ def test_without_python_the_first_picture_stays(page: str, browser: Browser, bas
 @NEEDED
 @ON_BOTH
 def test_no_text_of_a_picture_leaves_its_place(tab: Tab, tmp_path: Path) -> None:
-    drawn = [pictures.three_splits(), pictures.data_parallelism()]
+    drawn = [
+        pictures.drawing(name) for name in ("three-splits", "data-parallelism", "mesh", "pair")
+    ]
     drawn += [pictures.allreduce(name, k) for name in SCHEDULES for k in (2, 3, 4)]
     for picture in drawn:
         tab.goto(write_page(tmp_path, picture))

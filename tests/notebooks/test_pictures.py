@@ -25,15 +25,12 @@ from notebooks.drawing.storyboard import words
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
+DRAWINGS = sorted(Path(pictures.__file__).parent.glob("*.svg"))
 STORYBOARDS = [(name, k) for name in SCHEDULES for k in (2, 3, 4)]
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "splits": pictures.three_splits,
-    "data": pictures.data_parallelism,
+    **{path.stem: partial(pictures.drawing, path.stem) for path in DRAWINGS},
     "timelines": pictures.timelines,
-    "parts": partial(pictures.who_has_what, "pipeline", 3),
-    "mesh": partial(pictures.who_has_what, "tensor", 4, 2),
-    "pair": pictures.pair,
     "overlap": partial(pictures.overlap, "data", "zero1", "zero3", "tensor"),
     "over time": partial(pictures.memory_over_time, "data", "zero3", "pipeline"),
     **{f"{name}-{k}": partial(pictures.allreduce, name, k) for name, k in STORYBOARDS},
@@ -69,13 +66,24 @@ def test_a_picture_is_whole_and_can_be_read_on_a_phone(name: str) -> None:
     assert min(sizes) * 358 / width > 8.9  # of 390 pixels a page takes 16 at each side
 
 
+def test_drawn_plans_of_lenet_are_those_of_runs() -> None:
+    for name, plan in (
+        ("stages", StrategiesOptions("pipeline").plan(3)),
+        ("mesh", StrategiesOptions("tensor", replicas=2).plan(4)),
+    ):
+        kept = (sum(plan.sizes_of(plan.weights, i).values()) for i in range(plan.devices))
+        assert f"Elements kept: {', '.join(f'{size:,}' for size in kept)}." in pictures.drawing(
+            name
+        )
+
+
 def test_words_say_which_device_sends_to_which() -> None:
     for algorithm, whom in (("tree", "0 and 2"), ("halving", "2, 3, 0 and 1")):
         assert f" to devices {whom}, in this order." in words(SCHEDULES[algorithm](4), 1)
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
-    svg = pictures.three_splits().replace("Three ways", '3 &lt; 4 "ways"')
+    svg = pictures.drawing("three-splits").replace("Three ways", '3 &lt; 4 "ways"')
     forms = pictures.mime_bundle(svg)
     assert forms["image/svg+xml"] == svg
     (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', forms["text/html"])
