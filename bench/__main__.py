@@ -22,7 +22,6 @@ from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
-from common.records.fingerprint import gpus_here
 from common.terminal.command import Parser, status
 from common.terminal.tables import table
 from common.terminal.values import DEVICES, REPEATS, count, path

@@ -9,8 +9,7 @@ from mxnet.gluon import nn
 from mxnet.gluon.contrib.estimator import Estimator
 
 from bench.plan import Workload
-from common.data.dataset import Bytes
-from common.data.minibatches import pixels
+from common.data.dataset import Bytes, pixels
 
 
 class Fit:

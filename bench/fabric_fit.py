@@ -16,8 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from bench.plan import Workload
 from bench.torch_nets import lenet, resnet18
-from common.data.dataset import Bytes
-from common.data.minibatches import pixels
+from common.data.dataset import Bytes, pixels
 
 
 class Fit:

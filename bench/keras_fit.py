@@ -6,8 +6,7 @@ import keras
 from keras import layers
 
 from bench.plan import Workload
-from common.data.dataset import Bytes
-from common.data.minibatches import pixels
+from common.data.dataset import Bytes, pixels
 
 
 class Fit:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.plan import WORKLOADS, Contender, Entry
-from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.interface import Chapter
 from common.backends.loading import backend, import_backend, package, set_tf32

@@ -6,8 +6,7 @@ from typing import Any
 from bench.plan import Workload
 from common.backends.interface import Chapter
 from common.chapters.spec import Options
-from common.data.dataset import Bytes
-from common.data.minibatches import minibatches, numbers
+from common.data.dataset import Bytes, minibatches, numbers
 from common.models.initial import initial_weights
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from common.backends.devices import DeviceRequest
+from common.backends.interface import DeviceRequest
 from common.base.machine import cores
 from common.chapters.chapters import spec
 from common.chapters.spec import Options

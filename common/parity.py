@@ -6,7 +6,7 @@ Or finds where two files begin to diverge: two records, or two files of weights.
 if __name__ == "__main__":
     import os
 
-    from common.base.tuning import keep_memory
+    from common.base.machine import keep_memory
 
     # Read when NumPy is loaded: runs are computed again several at a time, each on one core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -25,10 +25,9 @@ from typing import IO, Final
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
-from common.base.machine import describe_machine, now
+from common.base.machine import describe_machine, now, versions
 from common.chapters.chapters import CHAPTERS
 from common.data.download import decide
-from common.records.fingerprint import versions
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, count, path
 
@@ -63,7 +62,7 @@ def lacks(packages: Iterable[str]) -> str:
 
 def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework, or exits and says why it cannot run."""
-    from common.backends.devices import ALONE, DeviceRequest
+    from common.backends.interface import ALONE, DeviceRequest
     from common.backends.loading import import_backend, package, placed
 
     if missing := lacks(NEEDED):

@@ -7,7 +7,7 @@ if __name__ == "__main__":
     import os
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait by spinning
-    from common.base.tuning import keep_memory
+    from common.base.machine import keep_memory
 
     keep_memory()
 
@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, Final
 from unittest.mock import patch
 
-from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
+from common.backends.interface import Process
 from common.base.children import end, start
 from common.base.errors import RequestError, RunError
 from common.base.machine import cores

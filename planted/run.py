@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Final
 from unittest.mock import patch
 
-from common.backends.devices import Process
+from common.backends.interface import Process
 from common.base.children import start
 from common.base.errors import RunError
 from common.chapters.suites import SUITES, Suite

@@ -28,8 +28,8 @@ import agreement
 import numpy_chapter
 from scratch_steps import MOST_DEVICES
 
-from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
+from common.backends.interface import DeviceRequest, Process
 from common.backends.loading import backend
 
 if find_spec("playwright"):

@@ -14,6 +14,9 @@ from common.terminal.text import gist, printable
 DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
+VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
+"""Its first value: a run hides the GPUs that it does not use."""
+
 
 @dataclass(frozen=True)
 class Card:
@@ -71,3 +74,10 @@ def available_gpus() -> int:
     """The number of GPUs that the driver shows."""
     driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
     return len(driver.cards) if isinstance(driver, Driver) else 0
+
+
+def gpus_here() -> dict[str, str | int]:
+    """The GPUs that a run could choose from, and NVIDIA's driver."""
+    if isinstance(driver := find_driver(VISIBLE), str):  # the framework may see more
+        return {"gpus": "unknown", "driver": "unknown"}
+    return {"gpus": count_cards(driver.cards), "driver": driver.version}

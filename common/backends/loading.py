@@ -11,8 +11,7 @@ from common.backends.driver import available_gpus
 from common.backends.environment import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
-from common.base.machine import native_errors_held_back
-from common.base.tuning import keep_memory, wait_briefly
+from common.base.machine import keep_memory, native_errors_held_back, wait_briefly
 from common.terminal.text import gist
 
 

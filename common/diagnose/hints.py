@@ -11,7 +11,7 @@ from common.compare.distances import compare, distance, largest
 from common.compare.numpy_nets import MOMENTUM
 from common.compare.recorded_steps import Recomputed, RecordedStep, movement
 from common.compare.runs import RecordedRun
-from common.data.minibatches import pixels
+from common.data.dataset import pixels
 from common.diagnose.mistakes import ROUNDED, Update, fit, flat, mistake, numbered, wrong_logits
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps

@@ -72,7 +72,7 @@ def in_framework(
     """NumPy's setting, or a framework's with simulated devices. Raises RequestError."""
     if framework is None:
         return Setting(**asked)
-    from common.backends.devices import DeviceRequest, Process
+    from common.backends.interface import DeviceRequest, Process
     from common.backends.loading import import_backend, primitives
 
     if devices is None:

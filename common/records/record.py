@@ -1,20 +1,28 @@
 """What a run leaves: a record, with its tensors in the `.safetensors` file beside it."""
 
+import hashlib
 import re
 import sys
 import traceback
 from itertools import accumulate, chain
+from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from common.base.errors import RequestError, RunError
 from common.parallel.ledger import Event, Usage
-from common.records.fingerprint import ROOT
 from common.settings.config import Config, Count
 from common.terminal.text import gist
 
 SCHEMA: Final = 9
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+ROOMS: Final = (
+    *("base", "data", "models", "parallel", "backends"),
+    *("chapters", "trainers", "settings", "records", "training"),
+)
+"""The rooms of `common/` that decide a run's numbers."""
 
 
 class Strict(BaseModel):
@@ -154,3 +162,19 @@ def name_of(config: Config) -> str:
 def files_of(name: str) -> re.Pattern[str]:
     """Matches the files of a run; the first group is a checkpoint's step."""
     return re.compile(rf"{re.escape(name)}(?:-step(\d+))?\.(?:json|safetensors)")
+
+
+def source_digest(framework: str) -> str:
+    """The SHA-256 over the code that decides a run's numbers."""
+    state = hashlib.sha256()
+    for path in sources(framework):
+        state.update(path.relative_to(ROOT).as_posix().encode())
+        state.update(path.read_bytes())
+    return state.hexdigest()
+
+
+def sources(framework: str) -> list[Path]:
+    """The files that decide the numbers of a framework's runs."""
+    rooms = [ROOT / "common" / room for room in ROOMS]
+    folders = [*rooms, ROOT / "frameworks" / "strategies", ROOT / "frameworks" / framework]
+    return [path for folder in folders for path in sorted(folder.rglob("*.py"))]

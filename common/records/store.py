@@ -17,8 +17,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.files import require_regular, write_text
 from common.models.weights_file import load_arrays, save_weights
-from common.records.fingerprint import source_digest
-from common.records.record import SCHEMA, Record
+from common.records.record import SCHEMA, Record, source_digest
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from common.backends.devices import DeviceRequest
+from common.backends.interface import DeviceRequest
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, spec
 from common.chapters.spec import Options

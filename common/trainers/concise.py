@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
-from common.backends.devices import in_this_process
-from common.backends.interface import Concise, Launch, MakeDevices, State
+from common.backends.interface import Concise, Launch, MakeDevices, State, in_this_process
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable

@@ -10,8 +10,14 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from common.backends.devices import in_this_process
-from common.backends.interface import Collectives, Kernels, Launch, MakeDevices, Scratch
+from common.backends.interface import (
+    Collectives,
+    Kernels,
+    Launch,
+    MakeDevices,
+    Scratch,
+    in_this_process,
+)
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.replicas import same_everywhere

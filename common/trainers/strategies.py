@@ -6,8 +6,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.backends.devices import DeviceRequest, Process, in_this_process
-from common.backends.interface import Launch, MakeDevices, Trainer
+from common.backends.interface import (
+    DeviceRequest,
+    Launch,
+    MakeDevices,
+    Process,
+    Trainer,
+    in_this_process,
+)
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError
 from common.chapters.strategies import StrategiesOptions

@@ -14,12 +14,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from common.backends.devices import Process
+from common.backends.interface import Process
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.files import require_file, require_writable
-from common.records.fingerprint import source_digest
-from common.records.record import Record, Resumption, files_of
+from common.records.record import Record, Resumption, files_of, source_digest
 from common.records.store import read_record, read_tensors, write_failure, write_record
 from common.training.reporter import Reporter
 

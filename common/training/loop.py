@@ -10,14 +10,12 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from common.backends.devices import ALONE, Process
-from common.backends.interface import Chapter, Trainer
+from common.backends.interface import ALONE, Chapter, Process, Trainer
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError, StoppedError
 from common.base.machine import peak_memory
 from common.base.signals import Stop
-from common.data.dataset import Dataset
-from common.data.minibatches import Batch, minibatches, numbers, pixels
+from common.data.dataset import Batch, Dataset, minibatches, numbers, pixels
 from common.records.record import Epoch, Split
 from common.records.trace import LAYERS_PROBE, PROBE, Trace, checked_images
 from common.settings.config import Config

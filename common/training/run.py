@@ -7,23 +7,22 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from common.backends.devices import Process
-from common.backends.launched import launched
+from common.backends.driver import gpus_here
+from common.backends.frameworks import launched
+from common.backends.interface import Process
 from common.backends.loading import backend, import_backend, package, placed, variables_blamed
 from common.base.arrays import Weights, part
 from common.base.errors import StoppedError
-from common.base.files import remove_temporaries
-from common.base.locks import held
-from common.base.machine import describe_machine, now, peak_memory
+from common.base.files import held, remove_temporaries
+from common.base.machine import describe_machine, now, peak_memory, versions
 from common.base.signals import stoppable
 from common.data.dataset import Dataset, load
 from common.models.initial import initial_weights
 from common.models.weights_file import bfloat16_note, digest, load_weights, save_weights
-from common.records.fingerprint import gpus_here, source_digest, versions
-from common.records.record import Cluster, Failure, Record, files_of, name_of
+from common.records.record import Cluster, Failure, Record, files_of, name_of, source_digest
 from common.records.store import read_record, write_failure, write_record
 from common.settings.config import Config
-from common.terminal.streams import open_streams
+from common.terminal.command import open_streams
 from common.training.checkpoints import (
     Checkpoints,
     Files,

@@ -5,7 +5,7 @@ import os
 
 import jax
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.interface import DeviceRequest, Devices, Process
 from frameworks.jax import for_gpus
 
 

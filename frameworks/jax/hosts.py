@@ -10,8 +10,8 @@ from jax import Array as Tensor
 from jax.experimental.multihost_utils import process_allgather
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from common.backends.devices import ALONE, DeviceRequest, Process
-from common.backends.launched import launched
+from common.backends.frameworks import launched
+from common.backends.interface import ALONE, DeviceRequest, Process
 from common.base.arrays import Array
 
 HEARTBEAT: Final = 10

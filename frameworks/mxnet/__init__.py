@@ -27,7 +27,7 @@ ENVIRONMENT = Environment(
         "MXNET_CUDNN_LIB_CHECKING": "0",
         "MXNET_SUBGRAPH_VERBOSE": "0",
         # Threads that spin while they wait for work would keep the threads of its engine, and
-        # Python, from the cores. `common/base/tuning.py` has the others spin for a moment.
+        # Python, from the cores. `common/base/machine.py` has the others spin for a moment.
         "OMP_WAIT_POLICY": "passive",
     },
     rounding=(

@@ -5,7 +5,7 @@ import os
 import mxnet as mx
 from mxnet import npx
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.interface import DeviceRequest, Devices, Process
 from common.base.machine import native_errors_held_back
 
 

@@ -5,7 +5,7 @@ import warnings
 
 import torch
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.interface import DeviceRequest, Devices, Process
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:

@@ -20,7 +20,7 @@ import torch.distributed.nn
 from torch import distributed as dist
 from torch.multiprocessing import ProcessContext, ProcessExitedException, start_processes
 
-from common.backends.devices import Process
+from common.backends.interface import Process
 from common.base import errors
 from common.base.arrays import Array
 from common.base.children import end, end_with_creator

@@ -10,8 +10,8 @@ from torch import Tensor, distributed as dist, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import IN_PROCESSES
+from common.backends.interface import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes

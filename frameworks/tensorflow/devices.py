@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.interface import DeviceRequest, Devices, Process
 from common.base.machine import native_errors_held_back
 
 

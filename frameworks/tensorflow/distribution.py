@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from common.backends.devices import ALONE, DeviceRequest, Process
-from common.backends.launched import launched
+from common.backends.frameworks import launched
+from common.backends.interface import ALONE, DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from frameworks.tensorflow.devices import configure

@@ -10,18 +10,15 @@ from typing import Any, Final
 
 import numpy
 
-from common.backends.devices import ALONE, DeviceRequest, in_this_process
 from common.backends.frameworks import IN_PROCESSES
-from common.backends.interface import Chapter
+from common.backends.interface import ALONE, Chapter, DeviceRequest, in_this_process
 from common.backends.loading import import_backend, package, placed
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.base.machine import cores, describe_machine, now
+from common.base.machine import cores, describe_machine, now, versions
 from common.chapters.chapters import spec
-from common.data.dataset import Dataset, load
-from common.data.minibatches import pixels
+from common.data.dataset import Dataset, load, pixels
 from common.models.initial import initial_weights
-from common.records.fingerprint import versions
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.values import path

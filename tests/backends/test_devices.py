@@ -3,7 +3,7 @@
 import pytest
 
 from common.backends import driver, loading
-from common.backends.devices import DeviceRequest, Process
+from common.backends.interface import DeviceRequest, Process
 from common.base.errors import RequestError
 
 NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]

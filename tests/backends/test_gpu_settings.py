@@ -12,7 +12,7 @@ import pytest
 from started import python
 
 from common.backends import loading
-from common.backends.devices import DeviceRequest
+from common.backends.interface import DeviceRequest
 
 
 def test_gpus_that_are_not_there_are_an_error(framework: str, tmp_path: Path) -> None:

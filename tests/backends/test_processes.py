@@ -22,7 +22,7 @@ def test_a_port_in_use_does_not_disturb(tmp_path: Path) -> None:
 THREADS: Final = """
 import sys, torch
 from pathlib import Path
-from common.backends.devices import DeviceRequest
+from common.backends.interface import DeviceRequest
 from common.chapters.concise import ConciseOptions
 from frameworks.pytorch.wrappers import launch, wrap
 wrapper = sys.argv[1]

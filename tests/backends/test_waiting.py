@@ -5,7 +5,7 @@ import re
 import pytest
 from started import python
 
-from common.base.tuning import SPIN_COUNT
+from common.base.machine import SPIN_COUNT
 
 LOAD = """
 import os

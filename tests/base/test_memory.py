@@ -19,7 +19,7 @@ print(large())
 """
 """Prints the pages of memory of large arrays, after some earlier ones."""
 
-KEEP = "from common.base.tuning import keep_memory\nkeep_memory()\n"
+KEEP = "from common.base.machine import keep_memory\nkeep_memory()\n"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of GNU's C library")

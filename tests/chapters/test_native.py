@@ -15,8 +15,8 @@ from oracle import OneDevice
 from scratch_steps import MOMENTUM, batches, far, start
 from workers import Worker
 
-from common.backends.devices import DeviceRequest
 from common.backends.frameworks import NO_NATIVE
+from common.backends.interface import DeviceRequest
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions

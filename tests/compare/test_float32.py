@@ -24,7 +24,7 @@ from common.chapters.suites import Suite, on_gpus
 from common.compare import numpy_nets
 from common.compare.limits import PER_TERM
 from common.compare.recorded_steps import RecordedStep
-from common.data.minibatches import pixels
+from common.data.dataset import pixels
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
 from common.pairs.runs import compare_runs, read_run

@@ -9,7 +9,7 @@ from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import LeNet
 from common.compare.recorded_steps import explaining
-from common.data.minibatches import pixels
+from common.data.dataset import pixels
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes, trainable

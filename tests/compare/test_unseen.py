@@ -16,8 +16,7 @@ from common.base.arrays import Array
 from common.chapters.suites import SUITES
 from common.compare.checks import left_out
 from common.compare.runs import EXAMPLES, KNOWN
-from common.data.dataset import Bytes, Dataset
-from common.data.minibatches import Batch, minibatches, pixels
+from common.data.dataset import Batch, Bytes, Dataset, minibatches, pixels
 from common.data.synthetic import synthetic
 from common.parallel.shards import shard_bounds, shard_sizes
 from common.records import trace

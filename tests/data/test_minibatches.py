@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from common.data.minibatches import minibatches, numbers
+from common.data.dataset import minibatches, numbers
 
 sizes, seeds, epochs = st.integers(1, 200), st.integers(0, 2**32 - 1), st.integers(0, 50)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common.backends.launched import launched
+from common.backends.frameworks import launched
 from common.base.errors import RequestError
 
 TORCHRUN = {"WORLD_SIZE": "4", "RANK": "3"}

@@ -11,7 +11,7 @@ from scratch_steps import IMAGES, LABELS, LR, batches, far, start
 from common.base.arrays import Array, Weights, on_host
 from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
-from common.data.minibatches import pixels
+from common.data.dataset import pixels
 from notebooks.classroom.splits import take_steps
 from notebooks.exercises import multiple_gpus as solutions
 

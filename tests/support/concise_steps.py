@@ -8,7 +8,7 @@ from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.compare.distances import distance
-from common.data.minibatches import pixels
+from common.data.dataset import pixels
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from common.backends.devices import ALONE, DeviceRequest, Devices, Process
+from common.backends.interface import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import ResNet18, Step

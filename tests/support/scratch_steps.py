@@ -6,7 +6,7 @@ from typing import Any
 
 from common.base.arrays import Array, Weights, on_host
 from common.compare.distances import distance
-from common.data.minibatches import minibatches, numbers
+from common.data.dataset import minibatches, numbers
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.models.nets import LENET, Shapes

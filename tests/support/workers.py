@@ -8,7 +8,7 @@ from typing import Any
 from safetensors.numpy import load_file
 from scratch_steps import MOST_DEVICES
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.interface import DeviceRequest, Process
 from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.models.weights_file import save_weights

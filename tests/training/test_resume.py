@@ -25,9 +25,9 @@ from started import with_signals
 
 from common.base.arrays import Weights
 from common.base.errors import RunError
-from common.base.locks import held
+from common.base.files import held
 from common.base.signals import ENDING
-from common.records.fingerprint import source_digest
+from common.records.record import source_digest
 from common.records.store import read_record, require_own, write_record
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 

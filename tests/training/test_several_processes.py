@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, start as start, stopping
 
-from common.backends.devices import Process
+from common.backends.interface import Process
 from common.base.arrays import Array
 
 Gathered = Callable[[Array], Array]

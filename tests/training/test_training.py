@@ -9,8 +9,7 @@ import pytest
 from fake_chapter import CONFIG, FakeChapter
 from hypothesis import given, strategies as st
 
-from common.data.dataset import Dataset
-from common.data.minibatches import minibatches, numbers, pixels
+from common.data.dataset import Dataset, minibatches, numbers, pixels
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.records.trace import PROBE

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.interface import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from frameworks.pytorch.devices import require
