@@ -6,7 +6,6 @@ python -m common.grid jax
 import argparse
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -14,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
@@ -23,13 +22,9 @@ from common.base.machine import cores
 from common.chapters.chapters import CHAPTERS, spec
 from common.chapters.suites import SUITES
 from common.data.download import decide
-from common.settings.arguments import as_flags
+from common.settings.arguments import all_settings, as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
-from common.training.cli import main as run_chapter
-
-LOOK: Final = 0.5
-"""Seconds between two drawings of the bar."""
 
 Planned = tuple[str, Mapping[str, Any]]
 """A run: its chapter, and the settings that are given."""
@@ -61,21 +56,25 @@ def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Conn
 
     A run with checkpoints, but no folder for them, is then resumed from its first one.
     """
+    from common.training.run import run
+
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
+    program = f"python -m frameworks.{framework}.{chapter}"
 
-    def command(**files: Any) -> int:
-        flags = as_flags({**settings, **files})
-        print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
-        return run_chapter(framework, chapter, flags)
+    def train(**files: Any) -> int:
+        given = {**settings, **files}
+        flags = as_flags(given)
+        print(program, *flags, flush=True)
+        return status(program, lambda: run(all_settings(framework, chapter, given), flags))
 
     every = settings.get("checkpoint_every")
     if not every or settings.get("checkpoint_dir"):
-        raise SystemExit(command())
+        raise SystemExit(train())
     with TemporaryDirectory() as kept:
-        code = command(checkpoint_dir=kept)
-        first = next(Path(kept).glob(f"*-step{every}.json"), "")
-        raise SystemExit(code or command(checkpoint_dir=f"{kept}/resumed", resume_from=first))
+        code = train(checkpoint_dir=Path(kept))
+        first = next(Path(kept).glob(f"*-step{every}.json"), None)
+        raise SystemExit(code or train(checkpoint_dir=Path(kept, "resumed"), resume_from=first))
 
 
 def name(framework: str, chapter: str, settings: Mapping[str, Any]) -> str:
@@ -98,12 +97,8 @@ def outcome(code: int, seconds: float, printed: IO[str]) -> str:
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     """Makes all runs, until one fails. Returns its exit status, or 0.
 
-    Prints a line for each run, the whole output of one that fails and, on a terminal, a bar.
+    Prints a line for each run, and the whole output of one that fails.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.text import Text
-
     from common.backends.loading import preload, set_tf32
 
     # Read when a framework is loaded; every run of the grid has one thread.
@@ -114,17 +109,6 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     waiting, ended, failed = iter(planned), 0, 0
     # By what becomes ready when it ends: the process, its output, the run, and when it began.
     running: dict[Any, tuple[BaseProcess, IO[str], Planned, float]] = {}
-    # This process is forked: the bar has no thread, and leaves the streams alone.
-    bar = Progress(
-        console=Console(highlight=False),
-        auto_refresh=False,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=not sys.stdout.isatty(),
-    )
-    task = bar.add_task(framework, total=len(planned))
-    bar.start()
     try:
         while True:
             for run in islice(waiting, 0 if failed else at_once - len(running)):
@@ -135,18 +119,15 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
                 running[process.sentinel] = process, printed, run, time.monotonic()
             if not running:
                 return failed
-            bar.update(task, completed=ended, refresh=True)
-            for sentinel in wait(list(running), LOOK):
+            for sentinel in wait(list(running)):
                 process, printed, run, began = running.pop(sentinel)
                 process.join()
                 ended, code = ended + 1, process.exitcode or 0
                 with printed:
                     how = outcome(code, time.monotonic() - began, printed)
-                line = f"{ended}/{len(planned)} {name(framework, *run)}: {how}"
-                bar.console.print(Text(line), soft_wrap=True)
+                print(f"{ended}/{len(planned)} {name(framework, *run)}: {how}", flush=True)
                 failed = failed or abs(code)
     finally:
-        bar.stop()
         end(process for process, *_ in running.values())
 
 

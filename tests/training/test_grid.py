@@ -64,14 +64,14 @@ def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(
 ) -> None:
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    done = run_grid("pytorch", *[{"devices": 0, "out": tmp_path}] * 20)
+    done = run_grid("pytorch", *[{"devices": 65, "out": tmp_path}] * 20)
     assert done.returncode == 2
     planned, line, command, error = done.stdout.splitlines()
     assert planned == "20 runs, 1 at a time"
-    of_run = rf"1/20 pytorch scratch on 0 device, in {tmp_path}: FAILED after \d+\.\d s"
+    of_run = rf"1/20 pytorch scratch on 65 devices, in {tmp_path}: FAILED after \d+\.\d s"
     assert re.fullmatch(of_run, line)
-    assert command == f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}"
-    assert "error: argument --devices: '0' is not a whole number" in error
+    assert command == f"python -m frameworks.pytorch.scratch --devices=65 --out={tmp_path}"
+    assert "error: --devices 65: Input should be less than or equal to 64" in error
     assert not list(tmp_path.iterdir())
     decided = "all runs train on drawn images: no Fashion-MNIST here"
     assert done.stderr.splitlines()[0].startswith(decided)
