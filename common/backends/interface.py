@@ -52,14 +52,6 @@ class Process:
         """Whether it holds in one of the processes."""
         return bool(self.gathered(np.array([holds], np.float64)).any())
 
-    def share_of(self, devices: Sequence[Device]) -> list[Device]:
-        """The process's share of its host's devices. Raises RequestError if they are uneven."""
-        share, over = divmod(len(devices), self.local_count)
-        if over or not share:
-            what = f"{len(devices)} devices cannot be shared by {self.local_count} processes"
-            raise RequestError(f"{what}: ask for the same number for each process")
-        return list(devices[self.local_rank * share : (self.local_rank + 1) * share])
-
 
 ALONE: Final = Process()
 

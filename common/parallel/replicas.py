@@ -2,15 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.models.nets import trainable
-
-T = TypeVar("T")
 
 
 class Communicator(Protocol):
@@ -40,12 +38,6 @@ class Only:
 
 
 ONLY: Final = Only()
-
-
-def share_of(parts: Sequence[T], hosts: Communicator) -> Sequence[T]:
-    """The parts of this process's devices, of those of all devices."""
-    share = len(parts) // hosts.processes()
-    return parts[hosts.rank() * share : (hosts.rank() + 1) * share]
 
 
 def joined(rows: Array, hosts: Communicator) -> Array:

@@ -1,6 +1,10 @@
 """How a minibatch is divided over the devices: one rule, for every framework."""
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def shard_sizes(examples: int, shards: int) -> list[int]:
@@ -19,3 +23,9 @@ def shard_sizes(examples: int, shards: int) -> list[int]:
 def shard_bounds(examples: int, shards: int) -> list[tuple[int, int]]:
     """Where each shard of `shard_sizes` begins and ends, as (start, stop)."""
     return list(pairwise(accumulate(shard_sizes(examples, shards), initial=0)))
+
+
+def share_of(parts: Sequence[T], rank: int, world_size: int) -> Sequence[T]:
+    """The parts of one of `world_size` processes, each of which has as many."""
+    share = len(parts) // world_size
+    return parts[rank * share : (rank + 1) * share]

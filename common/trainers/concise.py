@@ -17,9 +17,8 @@ from common.parallel.replicas import (
     joined,
     saved_of,
     saved_state,
-    share_of,
 )
-from common.parallel.shards import shard_bounds
+from common.parallel.shards import shard_bounds, share_of
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,9 @@ class ByWrapper:
 
     def here(self, examples: Sized, devices: Sized) -> slice:
         """The examples of this process's devices, which the listing splits into shards."""
-        shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
-        bounds = share_of(shards, self.hosts)
+        world_size = self.hosts.processes()
+        shards = shard_bounds(len(examples), world_size * len(devices))
+        bounds = share_of(shards, self.hosts.rank(), world_size)
         return slice(bounds[0][0], bounds[-1][1])
 
     def trainer(

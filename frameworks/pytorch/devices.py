@@ -6,6 +6,7 @@ import warnings
 import torch
 
 from common.backends.interface import DeviceRequest, Devices, Process
+from common.parallel.shards import share_of
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
@@ -18,7 +19,8 @@ def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
     torch.backends.cudnn.benchmark = not request.deterministic
     require(request)
     kind, name = request.kind, "cuda" if request.kind == "gpu" else "cpu"
-    local = process.share_of([torch.device(name, index) for index in range(request.count)])
+    found = [torch.device(name, index) for index in range(request.count)]
+    local = list(share_of(found, process.local_rank, process.local_count))
     if kind == "gpu":
         torch.cuda.set_device(local[0])  # or every process would take memory on the first one
     return Devices(kind, local)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from common.base.arrays import Array, Weights
-from common.parallel.replicas import share_of
+from common.parallel.shards import share_of
 from frameworks.tensorflow import hosts
 from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
@@ -37,7 +37,7 @@ def copies(replicas: Replicas) -> list[Weights]:
 def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
     variables = {**replicas.params, **replicas.statistics}
-    for index, weights in enumerate(share_of(per_device, hosts)):
+    for index, weights in enumerate(share_of(per_device, hosts.rank(), hosts.processes())):
         for name, variable in on_one(variables, replicas.strategy, index).items():
             variable.assign(from_canonical(name, weights[name]).astype(variable.dtype.name))
 

@@ -5,20 +5,21 @@ import pytest
 from common.backends import driver, loading
 from common.backends.interface import DeviceRequest, Process
 from common.base.errors import RequestError
+from common.parallel.shards import share_of
 
 NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]
 
 
 def test_each_process_of_a_host_has_as_many_devices_and_no_two_share_one() -> None:
-    shares = [Process(rank, 3, rank, 3).share_of(NAMES) for rank in range(3)]
-    assert shares == [NAMES[:2], NAMES[2:4], NAMES[4:]]
-    # On the second of two hosts, its place on the host counts.
-    assert Process(rank=3, count=4, local_rank=1, local_count=2).share_of(NAMES[:2]) == ["cpu:1"]
+    assert [share_of(NAMES, rank, 3) for rank in range(3)] == [NAMES[:2], NAMES[2:4], NAMES[4:]]
 
 
 def test_devices_that_cannot_be_shared_are_refused() -> None:
+    asked = DeviceRequest(6, "cpu", threads=1)
     with pytest.raises(RequestError, match="6 devices cannot be shared by 4 processes"):
-        Process(0, 4, 0, 4).share_of(NAMES)
+        asked.on_each(Process(0, 4, 0, 4))
+    # Those of the second of two hosts.
+    assert asked.on_each(Process(2, 3, 0, 1)).count == 2
 
 
 @pytest.mark.parametrize(
