@@ -7,12 +7,18 @@ one of several processes.
 import argparse
 import json
 import os
+import re
 import shutil
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from common.base.errors import RequestError
+from common.terminal.text import gist
 from common.terminal.values import path
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
@@ -89,36 +95,30 @@ def launched(
     framework: str, chapter: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[int, int]:
     """Rank and world size of this process; (0, 1) if it is alone. Raises RequestError."""
-    for each in LAUNCHERS:
-        if framework in each.frameworks and not _is_whole(each, environ):
-            what = f"{each.size} and {each.rank} are no world size with a rank below it"
-            raise RequestError(f"{what}: set both right, or unset {each.size}")
-    started = [each for each in LAUNCHERS if _world(each, environ)[1] > 1]
+    worlds = [(each, *_world(each, environ, framework)) for each in LAUNCHERS]
+    started = [world for world in worlds if world[2] > 1]
     if not started:
         return 0, 1
-    known = [each for each in started if framework in each.frameworks]
-    what = f"{started[0].size} asks for {_world(started[0], environ)[1]} processes"
+    what = f"{started[0][0].size} asks for {started[0][2]} processes"
     if chapter != "concise":
         raise RequestError(f"{what}, and only concise has several: unset it, or start one process")
-    if not known:
-        raise RequestError(f"{what}, but {ENGINES[framework]}")
-    return _world(known[0], environ)
+    for launcher, rank, count in started:
+        if framework in launcher.frameworks:
+            return rank, count
+    raise RequestError(f"{what}, but {ENGINES[framework]}")
 
 
-def _is_whole(launcher: Launcher, environ: Mapping[str, str]) -> bool:
-    """Whether a launcher's variables say both numbers, if it has set any world size."""
-    count, rank = (environ.get(name, "") for name in (launcher.size, launcher.rank))
-    if not count or launcher.size == "TF_CONFIG":
-        return True
-    return count.isdecimal() and (count == "1" or (rank.isdecimal() and int(rank) < int(count)))
-
-
-def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
-    count = environ.get(launcher.size, "")
-    if launcher.size == "TF_CONFIG" and count:
-        return _tf_config(count)
-    rank = environ.get(launcher.rank, "")
-    return int(rank) if rank.isdecimal() else 0, int(count) if count.isdecimal() else 1
+def _world(launcher: Launcher, environ: Mapping[str, str], framework: str) -> tuple[int, int]:
+    """Rank and world size by one launcher. Raises RequestError if the framework's are no such."""
+    size, rank = (environ.get(name, "") for name in (launcher.size, launcher.rank))
+    if launcher.size == "TF_CONFIG" and size:
+        return _tf_config(size)
+    count = int(size) if size.isdecimal() else 1
+    whole = size.isdecimal() and rank.isdecimal() and int(rank) < count
+    if framework in launcher.frameworks and size not in ("", "1") and not whole:
+        what = f"{launcher.size} and {launcher.rank} are no world size with a rank below it"
+        raise RequestError(f"{what}: set both right, or unset {launcher.size}")
+    return int(rank) if rank.isdecimal() else 0, count
 
 
 def _tf_config(text: str) -> tuple[int, int]:
@@ -131,3 +131,64 @@ def _tf_config(text: str) -> tuple[int, int]:
     except (ValueError, LookupError, TypeError, AttributeError):
         what = f"TF_CONFIG {text[:60]!r} is no cluster of workers with this process's task"
         raise RequestError(f"{what}: set it right, or unset it") from None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The variables by which a framework computes otherwise, and what is done about each.
+
+    In names, `*` stands for anything. A run sets what is `decided`, removes what is `removed`, and
+    sets each of `defaults` that the user has not set. A record names `rounding` variables, the
+    error line of a failed run also `breaking` ones. `fatal` ones may end the process without an
+    exception, so another process runs `trial` first.
+    """
+
+    decided: Mapping[str, str] = field(default_factory=dict)
+    removed: Sequence[str] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    rounding: Sequence[str] = ()
+    breaking: Sequence[str] = ()
+    fatal: Sequence[str] = ()
+    trial: str = ""
+
+    def apply(self) -> None:
+        """Sets what every run decides, before the framework is loaded."""
+        for name in matching(self.removed):
+            del os.environ[name]
+        for name, value in self.defaults.items():
+            os.environ[name] = os.environ.get(name) or value
+        os.environ.update(self.decided)
+
+    def given(self, *names: str) -> dict[str, str]:
+        """Variables with these names, or of `rounding`, that the user has set: name to value."""
+        return {
+            name: value
+            for name in sorted(matching(names or self.rounding))
+            if (value := os.environ[name]) and value != self.defaults.get(name)
+        }
+
+    def blame(self, framework: str) -> str:
+        """What an error line adds if a variable is set that may be why a run failed."""
+        listed = as_text(self.given(*self.rounding, *self.breaking, *self.fatal))
+        return f"; {framework} reads {listed}, which is set in the environment" if listed else ""
+
+    def require_harmless(self, framework: str) -> None:
+        """Raises RequestError if a variable ends every process that loads the framework."""
+        if not (fatal := self.fatal and self.given(*self.fatal)):
+            return
+        how: Any = {"capture_output": True, "text": True, "errors": "backslashreplace"}
+        done = subprocess.run([sys.executable, "-c", self.trial], check=False, **how)
+        if done.returncode:
+            # Google's libraries say first when they say it, and where in their code.
+            reason = re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr))
+            what = f"{framework} ends when it reads {as_text(fatal)} ({reason})"
+            raise RequestError(f"{what}: set it right, or unset it")
+
+
+def matching(names: Sequence[str]) -> list[str]:
+    """The variables that are set and have one of these names, in which `*` is anything."""
+    return [name for name in os.environ if any(fnmatchcase(name, known) for known in names)]
+
+
+def as_text(variables: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in variables.items())

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from common.backends.driver import available_gpus
-from common.backends.environment import Environment
+from common.backends.frameworks import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import keep_memory, native_errors_held_back, wait_briefly

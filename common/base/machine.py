@@ -17,6 +17,9 @@ from typing import Final
 VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
 """Instructions by which libraries choose their kernels, as Linux and as people call them."""
 
+LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
+"""The network interface by which processes of one host connect."""
+
 GLIBC: Final = {
     "MALLOC_MMAP_MAX_": (-4, 0),  # no block mapped by itself
     "MALLOC_TRIM_THRESHOLD_": (-1, 2**31 - 1),  # nothing given back to the system

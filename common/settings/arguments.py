@@ -1,7 +1,7 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,16 +11,7 @@ from common.base.machine import cores
 from common.chapters import chapters
 from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
-from common.terminal.values import (
-    COUNT,
-    DEVICES,
-    STEPS,
-    THREADS,
-    above_zero,
-    count,
-    path,
-    seed,
-)
+from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, path, seed
 
 EXAMPLES: Final = """\
 examples:
@@ -45,9 +36,7 @@ def parser(framework: str, chapter: str) -> Parser:
     _add_devices(command.add_argument_group("devices"))
     _add_training(command.add_argument_group("training"), spec)
     spec.options.add_flags(command.add_argument_group(f"the {chapter} chapter"), framework)
-    _add_data(command.add_argument_group("data"))
-    _add_files(command.add_argument_group("files"))
-    _add_checkpoints(command.add_argument_group("checkpoints"))
+    _add_files(command)
     command.set_defaults(framework=framework, chapter=chapter)
     return command
 
@@ -70,50 +59,41 @@ def as_flags(settings: Mapping[str, Any]) -> list[str]:
     return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
 
-def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **about: Any) -> None:
-    group.add_argument(flag, **{"type": count(most), "metavar": "N", "help": text, **about})
-
-
-def _choice(group: ArgumentGroup, flag: str, choices: Sequence[str], text: str) -> None:
-    group.add_argument(flag, choices=choices, default="auto", help=f"{text} (%(default)s)")
-
-
-def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any) -> None:
-    group.add_argument(flag, type=path, metavar=metavar, help=text, **about)
-
-
 def _add_devices(group: ArgumentGroup) -> None:
+    add = group.add_argument
     text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none); of all "
     text += "processes, if a launcher has started several (one for each)"
-    _count(group, "--devices", text, DEVICES)
+    add("--devices", type=count(DEVICES), metavar="N", help=text)
     text = "auto: GPUs if there are any, otherwise simulated CPU devices; "
-    text += "gpu: an error if there are none"
-    _choice(group, "--device-kind", ("auto", "cpu", "gpu"), text)
+    text += "gpu: an error if there are none (%(default)s)"
+    add("--device-kind", choices=("auto", "cpu", "gpu"), default="auto", help=text)
     text = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
-    group.add_argument("--tf32", action="store_true", help=text)
+    add("--tf32", action="store_true", help=text)
     text = "GPUs give the same bits each time, and are slower"
-    group.add_argument("--deterministic", action="store_true", help=text)
+    add("--deterministic", action="store_true", help=text)
     text = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
-    _count(group, "--threads", text, THREADS, default=cores())
+    add("--threads", type=count(THREADS), metavar="N", help=text, default=cores())
 
 
 def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
+    add = group.add_argument
     presets = "; ".join(_described(spec, name) for name in spec.presets)
     auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
-    text = f"{presets}; auto: {auto}. Other flags override it"
-    _choice(group, "--preset", ("auto", *spec.presets), text)
-    _count(group, "--batch-size", "examples in the global minibatch")
-    group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
+    text = f"{presets}; auto: {auto}. Other flags override it (%(default)s)"
+    add("--preset", choices=("auto", *spec.presets), default="auto", help=text)
+    add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
+    add("--lr", type=above_zero, metavar="X", help="learning rate")
     text = "linear: the rate falls to 0 over the run (the preset's; with --steps: none)"
-    group.add_argument("--lr-decay", choices=("none", "linear"), help=text)
+    add("--lr-decay", choices=("none", "linear"), help=text)
     length = group.add_mutually_exclusive_group()
-    _count(length, "--epochs", "passes over the data", STEPS)
-    _count(length, "--steps", "exactly N minibatches, in place of epochs", STEPS)
+    length.add_argument("--epochs", type=count(STEPS), metavar="N", help="passes over the data")
+    text = "exactly N minibatches, in place of epochs"
+    length.add_argument("--steps", type=count(STEPS), metavar="N", help=text)
     text = "seed of the initial weights and of the minibatch order (%(default)s)"
     # Of the seeds 0 to 8, the one that leaves the book's first plateau earliest, at step 285.
-    _count(group, "--seed", text, type=seed, default=8)
+    add("--seed", type=seed, metavar="N", help=text, default=8)
     numbers = ("float32", "float64")
-    group.add_argument("--dtype", choices=numbers, default="float32", help="(%(default)s)")
+    add("--dtype", choices=numbers, default="float32", help="(%(default)s)")
 
 
 def _described(spec: ChapterSpec, name: str) -> str:
@@ -127,30 +107,29 @@ def _described(spec: ChapterSpec, name: str) -> str:
     )
 
 
-def _add_data(group: ArgumentGroup) -> None:
-    text = "auto: fashion-mnist if it can be had, otherwise synthetic, with a note"
-    _choice(group, "--dataset", ("auto", "fashion-mnist", "synthetic"), text)
+def _add_files(command: Parser) -> None:
+    add = command.add_argument_group("data").add_argument
+    text = "auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)"
+    add("--dataset", choices=("auto", "fashion-mnist", "synthetic"), default="auto", help=text)
     elsewhere = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
     text = f"where the four files of Fashion-MNIST are {elsewhere}"
-    _path(group, "--data-dir", "DIR", text)
-    _count(group, "--train-examples", "train on the first N")
-    _count(group, "--test-examples", "test on the first N")
-
-
-def _add_files(group: ArgumentGroup) -> None:
-    _path(group, "--init-weights", "FILE", "start from these .safetensors")
-    _path(group, "--save-weights", "FILE", "write the final weights there")
-    _path(group, "--out", "DIR", "where the record goes (%(default)s)", default=Path("results"))
-    group.add_argument("--quiet", action="store_true", help="print only the closing line")
-
-
-def _add_checkpoints(group: ArgumentGroup) -> None:
-    _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
+    add("--data-dir", type=path, metavar="DIR", help=text)
+    add("--train-examples", type=count(), metavar="N", help="train on the first N")
+    add("--test-examples", type=count(), metavar="N", help="test on the first N")
+    add = command.add_argument_group("files").add_argument
+    add("--init-weights", type=path, metavar="FILE", help="start from these .safetensors")
+    add("--save-weights", type=path, metavar="FILE", help="write the final weights there")
+    text = "where the record goes (%(default)s)"
+    add("--out", type=path, metavar="DIR", help=text, default=Path("results"))
+    add("--quiet", action="store_true", help="print only the closing line")
+    add = command.add_argument_group("checkpoints").add_argument
+    text = "keep the last two checkpoints of a run there"
+    add("--checkpoint-dir", type=path, metavar="DIR", help=text)
     text = "steps between two checkpoints (else one at the end of each epoch)"
-    _count(group, "--checkpoint-every", text, STEPS)
+    add("--checkpoint-every", type=count(STEPS), metavar="N", help=text)
     text = "resume from the newest checkpoint there, or start from the beginning if there is none: "
     text += "on the same setup, it ends with the same bits as a run that was never stopped"
-    group.add_argument("--resume", action="store_true", help=text)
+    add("--resume", action="store_true", help=text)
     text = "resume from this checkpoint, of any framework and any number of devices: "
     text += "the numbers are the same except for rounding"
-    _path(group, "--resume-from", "FILE", text)
+    add("--resume-from", type=path, metavar="FILE", help=text)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 if __name__ == "jax":  # imported inside frameworks/
     raise SystemExit("jax is hidden here: cd .. && python -m frameworks.jax.scratch")
 
-from common.backends.environment import Environment
+from common.backends.frameworks import Environment
 
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")

@@ -6,7 +6,7 @@ from importlib.metadata import distributions
 if __name__ == "mxnet":  # imported inside frameworks/
     raise SystemExit("mxnet is hidden here: cd .. && python -m frameworks.mxnet.scratch")
 
-from common.backends.environment import Environment
+from common.backends.frameworks import Environment
 from frameworks.mxnet.libraries import cuda_libraries
 
 # `common/backends/loading.py` explains each name.

@@ -5,7 +5,7 @@ from importlib.metadata import distributions
 if __name__ == "pytorch":  # imported inside frameworks/
     raise SystemExit("pytorch is hidden here: cd .. && python -m frameworks.pytorch.scratch")
 
-from common.backends.environment import Environment
+from common.backends.frameworks import Environment
 
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("torch",)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, distributed as dist
 
+from common.base.machine import LOOPBACK
 from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.hosts import LOOPBACK
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:

@@ -25,6 +25,7 @@ from common.base import errors
 from common.base.arrays import Array
 from common.base.children import end, end_with_creator
 from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
+from common.base.machine import LOOPBACK
 from common.base.signals import held_back, leave_to_parent, stoppable
 
 PEER_TIMEOUT: Final = timedelta(seconds=60)
@@ -32,9 +33,6 @@ PEER_TIMEOUT: Final = timedelta(seconds=60)
 
 GRACE: Final = 3
 """Seconds in which the others end by themselves once a process has failed."""
-
-LOOPBACK: Final = "lo0" if sys.platform == "darwin" else "lo"
-"""The network interface by which processes of one host connect."""
 
 START: Final = "spawn" if sys.platform == "darwin" else "forkserver"
 """How they start: forked by a process that has no thread and no GPU, as the run may have."""

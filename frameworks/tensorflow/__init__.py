@@ -6,7 +6,7 @@ from importlib.util import find_spec
 if __name__ == "tensorflow":  # imported inside frameworks/
     raise SystemExit("tensorflow is hidden here: cd .. && python -m frameworks.tensorflow.scratch")
 
-from common.backends.environment import Environment
+from common.backends.frameworks import Environment
 
 # `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")

@@ -10,8 +10,7 @@ from agreement import edit
 from fake_chapter import EVERY, CommandLine, start as start, stopping, written
 from started import SMALL, python
 
-from common.backends.environment import Environment
-from common.backends.frameworks import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS, Environment
 from common.backends.loading import package
 from common.compare.folder import examine
 from common.records.store import read_record
