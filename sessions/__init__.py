@@ -1,1 +1,1 @@
-"""The sessions of nox, in parts: environments, accelerators, pins, checks and proofs."""
+"""The sessions of nox, in parts: environments, accelerators, pins and checks."""

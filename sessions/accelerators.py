@@ -12,10 +12,7 @@ from functools import cache
 from typing import Final
 
 from common.backends.driver import Card, Driver, count_cards, find_driver
-
-
-class NoAcceleratorError(Exception):
-    """`ACCELERATOR` cannot be satisfied; the message says what to do."""
+from common.base.errors import RequestError
 
 
 @dataclass(frozen=True)
@@ -87,11 +84,6 @@ class Choice:
         return f"{self.framework}-cuda" if self.cuda else self.framework
 
 
-def choice(framework: str) -> Choice:
-    """The build for this machine. Raises NoAcceleratorError."""
-    return choose(framework, os.environ.get("ACCELERATOR", ""), driver_here())
-
-
 @cache
 def driver_here() -> Driver | str:
     """NVIDIA's driver here, or why there is none; looked up once."""
@@ -101,16 +93,16 @@ def driver_here() -> Driver | str:
 def choose(framework: str, asked: str, driver: Driver | str) -> Choice:
     """The build for a driver, where `asked` is the value of `ACCELERATOR`.
 
-    Raises NoAcceleratorError if CUDA is asked for, and cannot be.
+    Raises RequestError if CUDA is asked for, and cannot be.
     """
     if asked not in ("", "cpu", "cuda"):
-        raise NoAcceleratorError(f"ACCELERATOR={asked}: set it to cpu or cuda, or not")
+        raise RequestError(f"ACCELERATOR={asked}: set it to cpu or cuda, or not")
     if asked == "cpu":
         return Choice(framework, False, "ACCELERATOR=cpu")
     build = BUILDS[framework]
     if reason := build.refusal(driver):
         if asked:
-            raise NoAcceleratorError(f"{framework}: {reason}; ACCELERATOR=cpu does without GPUs")
+            raise RequestError(f"{framework}: {reason}; ACCELERATOR=cpu does without GPUs")
         return Choice(framework, False, reason)
     if isinstance(driver, str):
         # An image may be built on another machine than it runs on.

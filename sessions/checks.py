@@ -1,15 +1,26 @@
-"""The sessions that check style, types and installed packages."""
+"""The sessions that check style, types, packages, faults, right runs, newest releases and GPUs."""
 
+import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 import nox
+from nox.command import CommandFailed
 
+from common.backends.frameworks import FRAMEWORKS
+from common.prove import MOST, gpu_flags
 from sessions import accelerators, environments as python_of, pins as pin_files
 from sessions.accelerators import Choice
-from sessions.environments import available
+from sessions.environments import (
+    RESULTS,
+    available,
+    compilation_cache,
+    fast_compilation,
+    require_known,
+)
 
 LICENCES: Final = (
     *("Apache", "BSD", "ISC", "MIT", "MPL", "Mozilla Public License", "PSF"),
@@ -53,7 +64,10 @@ def pins(session: nox.Session) -> None:
         return
     # A dry run asks for metadata only: nothing of the many gigabytes is downloaded.
     uv = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
-    uv += [f"--python={python_of.common(session)}", "--python-platform=x86_64-manylinux_2_28"]
+    uv += [
+        f"--python={python_of.environment(session, 'common')}",
+        "--python-platform=x86_64-manylinux_2_28",
+    ]
     for framework in accelerators.BUILDS:
         names = python_of.pins_of_bench(Choice(framework, True, ""))
         session.run(*uv, *(f"--requirement={pin_files.path_of(name)}" for name in names))
@@ -79,3 +93,122 @@ def audit(session: nox.Session) -> None:
     unknown = output.count("could not be audited")
     if unknown:
         session.warn(f"NOT AUDITED: {unknown} packages cannot be looked up from here")
+
+
+@nox.session(venv_backend="none")
+def faults(session: nox.Session) -> None:
+    """Kill runs and their processes, and fill disks; `-- --short`: each kind once."""
+    session.env.update(python_of.NO_GPUS)
+    short = "--short" in session.posargs
+    tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--numprocesses=3"]
+    tests += ["--short", "--kills=1"] if short else ["--kills=2"]
+    passed = [passes(session, python_of.environment(session, "common"), *tests)]
+    for framework in available():
+        command = [python_of.framework(session, framework), *tests, "--framework", framework]
+        env = fast_compilation(framework) if short else None
+        passed.append(passes(session, *command, env=env))
+    if not all(passed):
+        session.error("tests have failed, see above")
+
+
+INSTRUCTION_SETS: Final[dict[str, list[dict[str, str]]]] = {
+    "pytorch": [
+        {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    ],
+    "tensorflow": [{"ONEDNN_MAX_CPU_ISA": "AVX2"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}],
+    "jax": [{"XLA_FLAGS": f"--xla_cpu_max_isa={isa}"} for isa in ("AVX2", "SSE4_2")],
+    "mxnet": [
+        {"OPENBLAS_CORETYPE": "Haswell", "DNNL_MAX_CPU_ISA": "AVX2"},
+        {"OPENBLAS_CORETYPE": "Nehalem", "DNNL_MAX_CPU_ISA": "SSE41"},
+    ],
+}
+"""Variables by which frameworks compute as on other processors: they round in another order."""
+
+
+@nox.session(venv_backend="none")
+def right(session: nox.Session) -> None:
+    """Make right runs with 20 seeds, of which none may be red; `-- --first=100`: with others."""
+    session.env.update(python_of.NO_GPUS)
+    passed = []
+    for name in available():
+        command = [python_of.framework(session, name), "-m", "planted.right", name]
+        for variables in ({}, *INSTRUCTION_SETS[name]):
+            env = {**compilation_cache(name), **variables}
+            some = ["--seeds=2"] if variables else ["--seeds=20", "--quick=5"]
+            passed.append(passes(session, *command, *some, *session.posargs, env=env))
+    passed.append(passes(session, python_of.environment(session, "common"), "-m", "planted.right"))
+    if not all(passed):
+        session.error("right runs are red, see above")
+
+
+def passes(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> bool:
+    """Whether a command succeeds."""
+    try:
+        session.run(*command, env=env)
+    except CommandFailed:
+        return False
+    return True
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """Compare the newest releases that pyproject.toml allows; `-- jax`: only JAX."""
+    session.env.update(python_of.NO_GPUS)
+    chosen = session.posargs or available()
+    require_known(session, chosen, FRAMEWORKS)
+    if failed := [framework for framework in chosen if not newest_passes(session, framework)]:
+        session.error(f"failed: {', '.join(failed)}, see above and {RESULTS / 'newest'}")
+
+
+def newest_passes(session: nox.Session, framework: str) -> bool:
+    """Whether the newest releases of a framework can be installed, and all runs on it pass."""
+    name = f"{framework}-{sys.version_info.major}.{sys.version_info.minor}"
+    folder, out = python_of.FOLDER / f"newest-{name}", RESULTS / "newest" / name
+    shutil.rmtree(out, ignore_errors=True)
+    needs = [
+        *pin_files.PROJECT["dependencies"],
+        *pin_files.PROJECT["optional-dependencies"][framework],
+    ]
+    python = python_of.made(session, folder)
+    install = [*python_of.UV, "pip", "install", f"--python={python}", "--upgrade", *needs]
+    prove = [python, "-m", "common.prove", framework, f"--out={out}"]
+    return passes(session, *install, env=python_of.settings_of_pip()) and passes(session, *prove)
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX only."""
+    chosen, out = session.posargs or available(), RESULTS / "on-gpus"
+    require_known(session, chosen, FRAMEWORKS)
+    choices = [python_of.choice(session, name) for name in chosen]
+    timed = pythons_of_bench(session, choices)
+    run = [f"--python={x.framework}={python_of.chosen(session, x)}" for x in choices]
+    shutil.rmtree(out, ignore_errors=True)
+    common = python_of.environment(session, "common")
+    bench = [common, "-m", "bench", *timed, f"--gpus={common_gpus(choices)}", "--rounds=1"]
+    prove = [common, "-m", "common.prove", *run, *on_gpus(choices), "--more-devices"]
+    # If one fails, the other runs, too. The comparison is last: its page shows the speeds.
+    passed = [passes(session, *command, f"--out={out}") for command in (bench, prove)]
+    if not all(passed):
+        session.error(f"failed, see above and {out}")
+
+
+def pythons_of_bench(
+    session: nox.Session, choices: Iterable[Choice], *, gpus: bool = True
+) -> list[str]:
+    """The interpreters of the benchmark; ends the session if `gpus` and no framework has any."""
+    timed = [choice for choice in choices if choice.cards or not gpus]
+    if not timed:
+        session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
+    return [f"--python={x.framework}={python_of.bench(session, x)}" for x in timed]
+
+
+def common_gpus(choices: Iterable[Choice]) -> int:
+    """The number of GPUs that every framework with GPUs can use; 0 without any."""
+    return min([MOST, *counts]) if (counts := [len(x.cards) for x in choices if x.cards]) else 0
+
+
+def on_gpus(choices: Sequence[Choice]) -> list[str]:
+    """The flags of the comparison that name the frameworks with runs on GPUs, if any."""
+    return gpu_flags({x.framework: common_gpus(choices) * bool(x.cards) for x in choices})

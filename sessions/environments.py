@@ -21,9 +21,10 @@ from typing import Final
 import nox
 
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
 from common.base.files import write_text
 from sessions import accelerators
-from sessions.accelerators import Choice, NoAcceleratorError
+from sessions.accelerators import Choice
 from sessions.pins import PINS, path_of
 
 FOLDER: Final = Path(".nox")
@@ -164,8 +165,9 @@ def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choi
     if framework not in available():
         session.skip(f"MXNet 1.9.1 cannot be had here: {mxnet_is_missing()}")
     try:
-        build = accelerators.choice(framework)
-    except NoAcceleratorError as error:
+        asked = os.environ.get("ACCELERATOR", "")
+        build = accelerators.choose(framework, asked, accelerators.driver_here())
+    except RequestError as error:
         session.error(str(error))
     if not quiet:
         session.log(f"{framework} runs in .nox/{build.name}: {build.why}")
@@ -209,16 +211,6 @@ def pins_of_bench(choice: Choice) -> list[str]:
 def notebook(session: nox.Session, name: str) -> str:
     """The Python of an environment with Jupyter, and with the framework `name`, if it is one."""
     if name not in FRAMEWORKS:
-        return site(session)
+        return environment(session, "site")
     build = choice(session, name)
     return environment(session, f"notebooks-{build.name}", [*pins_of(build), "notebooks"])
-
-
-def site(session: nox.Session) -> str:
-    """The Python of the environment that builds notebooks and site."""
-    return environment(session, "site")
-
-
-def common(session: nox.Session) -> str:
-    """The Python of the environment without a framework."""
-    return environment(session, "common")

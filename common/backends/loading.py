@@ -12,7 +12,7 @@ from common.backends.frameworks import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import keep_memory, native_errors_held_back, wait_briefly
-from common.terminal.text import gist
+from common.terminal.text import gist, reason
 
 
 def package(framework: str) -> Any:
@@ -64,19 +64,19 @@ def import_backend(framework: str, chapter: str, threads: int, tf32: bool = Fals
 
 def why_not(framework: str, chapter: str, error: Exception) -> str:
     """Why a framework or its backend cannot be imported, and what helps, in a line."""
-    reason = gist(str(error)) if str(error) else type(error).__name__
+    said = gist(str(error)) if str(error) else type(error).__name__
     missing = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     advice = f"`nox -s {framework}` installs it"
     if missing and find_spec(missing) is None:  # most packages are called like their modules
         advice = f"{advice}, `python -m pip install {missing}` adds it to this Python"
-    elif "libcuda" in reason:
+    elif "libcuda" in said:
         advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
     elif blamed := package(framework).ENVIRONMENT.blame(framework):
-        reason, advice = f"{reason}{blamed}", "set it right, or unset it"
+        said, advice = f"{said}{blamed}", "set it right, or unset it"
     else:
         code = f"from frameworks.{framework}.chapters import {chapter}; {chapter}()"
         advice = f"it is installed; `python -c '{code}'` tells more"
-    return f"{framework} cannot be imported here ({reason}): {advice}"
+    return f"{framework} cannot be imported here ({said}): {advice}"
 
 
 @contextmanager
@@ -89,8 +89,7 @@ def variables_blamed(framework: str) -> Iterator[None]:
         foreseen = isinstance(error, RequestError | RunError)
         if not blamed or (foreseen and not isinstance(error, UnforeseenError)):
             raise
-        reason = str(error) if foreseen else f"{type(error).__name__}: {gist(str(error))}"
-        raise RunError(f"{reason}{blamed}") from error
+        raise RunError(f"{reason(error)}{blamed}") from error
 
 
 def set_tf32(tf32: bool) -> None:

@@ -10,10 +10,10 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from common.base.errors import RequestError, RunError
+from common.base.errors import RunError
 from common.parallel.ledger import Event, Usage
 from common.settings.config import Config, Count
-from common.terminal.text import gist
+from common.terminal.text import reason
 
 SCHEMA: Final = 9
 
@@ -57,11 +57,9 @@ class Failure(Strict):
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """The error that ended a run, without the paths of a machine."""
-        ours = isinstance(error, RequestError | RunError)
-        message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
         text = "".join(traceback.format_exception(error))
         text = text.replace(str(ROOT), ".").replace(sys.prefix, "...")
-        failure = cls(message=message, traceback=text)
+        failure = cls(message=reason(error), traceback=text)
         if isinstance(error, RunError):
             failure.step, failure.tensor, failure.device = error.step, error.tensor, error.device
         return failure

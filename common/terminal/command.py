@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from common.base.errors import RequestError, RunError, Terminated
+from common.base.errors import RunError, Terminated
 from common.base.signals import interruptible
-from common.terminal.text import gist, printable
+from common.terminal.text import printable, reason
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,15 +37,13 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     try:
         with interruptible():
             return work() or 0
-    except (RequestError, RunError) as error:
-        reason, code = str(error), error.status
     except Terminated as error:
-        reason, code = f"ended by {error}", 143
+        why, code = f"ended by {error}", 143
     except KeyboardInterrupt:
-        reason, code = "interrupted", 130
+        why, code = "interrupted", 130
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
-        reason, code = f"{type(error).__name__}: {gist(str(error))}", 1
-    line = f"{program}: error: {reason}"
+        why, code = reason(error), getattr(error, "status", 1)
+    line = f"{program}: error: {why}"
     print(printable(line, len(line)), file=sys.stderr)  # a name in it may have any characters
     return code
 

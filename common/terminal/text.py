@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
+from common.base.errors import RequestError, RunError
+
 MOST: Final = 2000
 """Characters of one text that are shown."""
 
@@ -30,6 +32,13 @@ def gist(text: str) -> str:
     lines = text.strip().splitlines() or ["no reason given"]
     said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
     return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()
+
+
+def reason(error: BaseException) -> str:
+    """An error in a line: its message and, unless we have written that, its type."""
+    if isinstance(error, RequestError | RunError):
+        return str(error)
+    return f"{type(error).__name__}: {gist(str(error))}"
 
 
 def listed(items: Sequence[object]) -> str:

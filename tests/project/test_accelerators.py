@@ -8,7 +8,8 @@ import pytest
 from common.backends import driver as driver_module
 from common.backends.driver import Card, Driver, find_driver
 from common.backends.frameworks import FRAMEWORKS
-from sessions.accelerators import BUILDS, NoAcceleratorError, choose
+from common.base.errors import RequestError
+from sessions.accelerators import BUILDS, choose
 
 AMPERE, HOPPER = Card("NVIDIA A100", (8, 0)), Card("NVIDIA H100", (9, 0))
 NONE = "there is no NVIDIA driver here"
@@ -39,7 +40,7 @@ def test_a_build_is_chosen_if_driver_and_card_suit_it(
     assert tuple(name for name in FRAMEWORKS if choose(name, "", driver).cuda) == cuda
     for name in set(FRAMEWORKS) - set(cuda):
         assert why in choose(name, "", driver).why
-        with pytest.raises(NoAcceleratorError, match=f"{re.escape(why)}.*; ACCELERATOR=cpu does"):
+        with pytest.raises(RequestError, match=f"{re.escape(why)}.*; ACCELERATOR=cpu does"):
             choose(name, "cuda", driver)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
-from sessions import accelerators, environments, proofs
+from sessions import accelerators, checks, environments
 
 
 class EndedError(Exception):
@@ -103,9 +103,9 @@ def test_gpus_are_timed_and_compared_in_one_session(monkeypatch: pytest.MonkeyPa
     give_cards(monkeypatch, 0)
     session: Any = Session("jax", "mxnet")
     with pytest.raises(EndedError, match="no framework has a GPU here: see the lines above"):
-        proofs.gpu(session)
+        checks.gpu(session)
     give_cards(monkeypatch, 8)
-    proofs.gpu(session)
+    checks.gpu(session)
     compared = "--python=jax=jax-cuda --python=mxnet=mxnet --gpus=4 --without-gpu mxnet"
     assert session.ran == [
         "common: bench --python=jax=bench-jax-cuda --gpus=4 --rounds=1 --out=results/on-gpus",
