@@ -10,7 +10,7 @@ import nox
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import CHAPTERS
+from common.chapters.spec import CHAPTERS
 from notebooks.text.chapter import SHARED
 from sessions import checks as checks, environments as python_of
 from sessions.accelerators import Choice

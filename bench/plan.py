@@ -5,8 +5,7 @@ from typing import Any, Final, Protocol
 
 from common.backends.interface import DeviceRequest
 from common.base.machine import cores
-from common.chapters.chapters import spec
-from common.chapters.spec import Options
+from common.chapters.spec import Options, spec
 from common.data.dataset import Bytes
 from common.settings.arguments import all_settings
 

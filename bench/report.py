@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from bench.plan import Entry
-from common.chapters.chapters import spec
+from common.chapters.spec import spec
 
 HEADINGS: Final = (
     *("net", "framework", "loop", "on", "images per s", "ours over it"),

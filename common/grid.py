@@ -19,7 +19,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters.chapters import CHAPTERS, spec
+from common.chapters.spec import CHAPTERS, spec
 from common.chapters.suites import SUITES
 from common.data.download import decide
 from common.settings.arguments import all_settings, as_flags

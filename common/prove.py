@@ -26,7 +26,7 @@ from common.backends.frameworks import FRAMEWORKS, framework_and_python, install
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now, versions
-from common.chapters.chapters import CHAPTERS
+from common.chapters.spec import CHAPTERS
 from common.data.download import decide
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, count, path

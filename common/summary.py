@@ -14,8 +14,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
 from common.compare.runs import final_accuracy
-from common.records.record import Record
-from common.records.store import read_record, read_tensors
+from common.records.record import Record, read_record, read_tensors
 from common.report.plots import Line, Panel, plot
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown

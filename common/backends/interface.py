@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from socket import gethostname
-from typing import Any, Final, Generic, Protocol, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, SupportsFloat, TypeVar
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.parallel.schedules import Schedule
+
+if TYPE_CHECKING:
+    from common.parallel.schedules import Schedule
 
 Device = TypeVar("Device")
 
@@ -229,7 +231,7 @@ class Kernels(Protocol):
 class Collectives(Protocol):
     """A framework's `collectives.py`: k tensors on k devices to their sum on each of them."""
 
-    def by_schedule(self, schedule: Schedule, data: Sequence[Tensor], /) -> list[Tensor]: ...
+    def by_schedule(self, schedule: "Schedule", data: Sequence[Tensor], /) -> list[Tensor]: ...
     def native(self, data: Sequence[Tensor], /) -> list[Tensor]: ...
 
 

@@ -3,7 +3,8 @@
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import Any, ClassVar, Final
 
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
@@ -156,3 +157,13 @@ class ChapterSpec:
 
     def way(self, settings: Mapping[str, Any]) -> str:
         return str(self.chosen(settings).way())
+
+
+CHAPTERS: Final = ("scratch", "concise", "strategies")
+"""All chapters. Only the one that is asked for is loaded."""
+
+
+def spec(chapter: str) -> ChapterSpec:
+    """What one of `CHAPTERS` is."""
+    found: ChapterSpec = import_module(f"common.chapters.{chapter}").CHAPTER
+    return found

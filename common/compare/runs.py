@@ -12,8 +12,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
-from common.chapters.chapters import spec
-from common.chapters.spec import Settings
+from common.chapters.spec import Settings, spec
 from common.compare.limits import LIMITS, Tolerances
 from common.models.weights_file import digest
 from common.records.record import Record

@@ -15,8 +15,7 @@ from common.compare.recorded_steps import recompute
 from common.compare.runs import NUMERICAL, RecordedRun, identity
 from common.models.weights_file import INDEX, bfloat16_note, load_arrays
 from common.pairs.arrays import PairVerdict, compare_arrays, joined
-from common.records.record import Record, source_digest
-from common.records.store import read_record
+from common.records.record import Record, read_record, source_digest
 from common.records.trace import expected_arrays
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters import chapters
-from common.chapters.spec import ChapterSpec
+from common.chapters.spec import ChapterSpec, spec
 from common.terminal.command import Parser
 from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, path, seed
 
@@ -27,15 +26,15 @@ examples:
 
 
 def parser(framework: str, chapter: str) -> Parser:
-    spec = chapters.spec(chapter)
+    about = spec(chapter)
     command = Parser(
         f"python -m frameworks.{framework}.{chapter}",
-        f"{spec.title}, in {framework}.",
+        f"{about.title}, in {framework}.",
         epilog=EXAMPLES.format(framework=framework, chapter=chapter),
     )
     _add_devices(command.add_argument_group("devices"))
-    _add_training(command.add_argument_group("training"), spec)
-    spec.options.add_flags(command.add_argument_group(f"the {chapter} chapter"), framework)
+    _add_training(command.add_argument_group("training"), about)
+    about.options.add_flags(command.add_argument_group(f"the {chapter} chapter"), framework)
     _add_files(command)
     command.set_defaults(framework=framework, chapter=chapter)
     return command

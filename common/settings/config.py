@@ -20,8 +20,7 @@ from pydantic import (
 
 from common.backends.interface import DeviceRequest
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS, spec
-from common.chapters.spec import Options
+from common.chapters.spec import CHAPTERS, Options, spec
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED

@@ -18,8 +18,16 @@ from common.backends.interface import Process
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.files import require_file, require_writable
-from common.records.record import Record, Resumption, files_of, source_digest
-from common.records.store import read_record, read_tensors, write_failure, write_record
+from common.records.record import (
+    Record,
+    Resumption,
+    files_of,
+    read_record,
+    read_tensors,
+    source_digest,
+    write_failure,
+    write_record,
+)
 from common.training.reporter import Reporter
 
 

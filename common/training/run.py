@@ -19,8 +19,17 @@ from common.base.signals import stoppable
 from common.data.dataset import Dataset, load
 from common.models.initial import initial_weights
 from common.models.weights_file import bfloat16_note, digest, load_weights, save_weights
-from common.records.record import Cluster, Failure, Record, files_of, name_of, source_digest
-from common.records.store import read_record, write_failure, write_record
+from common.records.record import (
+    Cluster,
+    Failure,
+    Record,
+    files_of,
+    name_of,
+    read_record,
+    source_digest,
+    write_failure,
+    write_record,
+)
 from common.settings.config import Config
 from common.terminal.command import open_streams
 from common.training.checkpoints import (

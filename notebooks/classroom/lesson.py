@@ -16,7 +16,7 @@ from common.backends.loading import import_backend, package, placed
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now, versions
-from common.chapters.chapters import spec
+from common.chapters.spec import spec
 from common.data.dataset import Dataset, load, pixels
 from common.models.initial import initial_weights
 from common.settings.arguments import all_settings

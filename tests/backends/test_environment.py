@@ -13,7 +13,7 @@ from started import SMALL, python
 from common.backends.frameworks import FRAMEWORKS, Environment
 from common.backends.loading import package
 from common.compare.folder import examine
-from common.records.store import read_record
+from common.records.record import read_record
 from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"

@@ -12,7 +12,7 @@ from scratch_steps import MOMENTUM, RATES, batches, far, start
 
 from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
-from common.records.store import read_record
+from common.records.record import read_record
 from common.training.cli import main
 
 LIMIT = 1e-12

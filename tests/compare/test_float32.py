@@ -28,7 +28,7 @@ from common.data.dataset import pixels
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
 from common.pairs.runs import compare_runs, read_run
-from common.records.store import read_record, read_tensors, write_record
+from common.records.record import read_record, read_tensors, write_record
 from common.report.text import rows
 
 OTHERS = ("pytorch", "tensorflow", "mxnet")

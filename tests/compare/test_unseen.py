@@ -20,7 +20,7 @@ from common.data.dataset import Batch, Bytes, Dataset, minibatches, pixels
 from common.data.synthetic import synthetic
 from common.parallel.shards import shard_bounds, shard_sizes
 from common.records import trace
-from common.records.store import read_record, read_tensors
+from common.records.record import read_record, read_tensors
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from planted.run import settings as planted_settings

@@ -17,8 +17,7 @@ from common.base.arrays import Weights
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
 from common.compare.distances import compare
-from common.records.record import Record
-from common.records.store import read_record, read_tensors
+from common.records.record import Record, read_record, read_tensors
 
 pytestmark = pytest.mark.gpu
 

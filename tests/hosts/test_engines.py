@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from started import ROOT, SECONDS, children, free_port, python, with_signals
 
 from common.chapters.concise import BATCH_NORMS
-from common.records.store import read_record
+from common.records.record import read_record
 
 pytestmark = pytest.mark.only("pytorch", "tensorflow", "jax")
 

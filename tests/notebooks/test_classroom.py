@@ -12,7 +12,7 @@ from common.base.errors import RequestError, RunError
 from common.chapters.strategies import StrategiesOptions
 from common.pairs.runs import read_run
 from common.parallel.ledger import Event
-from common.records.store import read_record, read_tensors
+from common.records.record import read_record, read_tensors
 from notebooks.classroom.experiment import interpreters, run
 from notebooks.classroom.splits import Steps, passes, side_by_side
 from notebooks.classroom.tables import best_factor, differences

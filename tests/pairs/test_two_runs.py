@@ -16,7 +16,7 @@ from common.compare.runs import NUMERICAL, RecordedRun
 from common.models.nets import LENET
 from common.pairs.arrays import PairVerdict
 from common.pairs.runs import compare_runs, read_run
-from common.records.store import read_record, read_tensors, write_record
+from common.records.record import read_record, read_tensors, write_record
 
 
 def compared(ours: Path, theirs: Path, tolerance: float | None = None) -> PairVerdict:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from common.base.errors import RequestError, RunError
 from common.models.weights_file import load_arrays, load_weights
 from common.pairs.runs import read_run
-from common.records.store import digest, read_record, tensors_of
+from common.records.record import digest, read_record, tensors_of
 from common.training.checkpoints import read_checkpoint
 
 JUNK = (b"", b"\0", b"\xff" * 8, b"{", b"[" * 20_000, pickle.dumps(print, protocol=0))

@@ -13,7 +13,7 @@ from common.base.errors import RunError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.models.weights_file import digest, load_weights
-from common.records.store import read_record, read_tensors
+from common.records.record import read_record, read_tensors
 from common.records.trace import expected_arrays
 
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"

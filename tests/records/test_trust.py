@@ -11,8 +11,7 @@ from agreement import edit, failed, judge, make, rewrite
 from numpy_chapter import NumpyChapter
 
 from common.base.errors import RunError
-from common.records.record import Failure, Record
-from common.records.store import read_record, read_tensors
+from common.records.record import Failure, Record, read_record, read_tensors
 
 Spoil = Callable[[Path], object]
 HANDED = {"step": 2, "started": "2030", "framework": "jax", "devices": 1, "differences": ["a", "b"]}

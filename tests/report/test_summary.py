@@ -10,7 +10,7 @@ from agreement import edit, make
 from numpy_chapter import NumpyChapter
 
 from common.base.errors import RequestError, RunError
-from common.records.store import read_record
+from common.records.record import read_record
 from common.report.plots import Line, Panel, plot
 from common.summary import main
 

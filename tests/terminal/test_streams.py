@@ -9,7 +9,7 @@ import pytest
 from fake_chapter import RECORD
 
 from common.base.errors import RunError
-from common.records.store import read_record
+from common.records.record import read_record
 from common.terminal.command import status
 from common.terminal.text import gist
 

@@ -27,8 +27,7 @@ from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.base.files import held
 from common.base.signals import ENDING
-from common.records.record import source_digest
-from common.records.store import read_record, require_own, write_record
+from common.records.record import read_record, require_own, source_digest, write_record
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 NAME = RECORD.stem
