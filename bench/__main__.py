@@ -21,7 +21,7 @@ from bench.report import HEADINGS, Bench, samples
 from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
-from common.base.machine import describe_machine, now
+from common.base.machine import describe_machine, gpus_here, now
 from common.terminal.command import Parser, status
 from common.terminal.tables import table
 from common.terminal.values import DEVICES, REPEATS, count, path

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError, RunError, printable
 from common.base.files import destination, require_writable, write_text
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS
@@ -33,7 +33,6 @@ from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
 from common.report.text import print_pair, print_verdict
 from common.terminal.command import Parser, status
-from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance, path
 
 PAGE_NEEDS: Final = "jinja2"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from common.backends.driver import Card, Driver, count_cards, find_driver
 from common.base.errors import RequestError
+from common.base.machine import Card, Driver, count_cards, find_driver
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
-from common.base.errors import RequestError
-from common.terminal.text import gist
+from common.base.errors import RequestError, gist
 from common.terminal.values import path
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")

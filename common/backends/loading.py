@@ -7,12 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from common.backends.driver import available_gpus
 from common.backends.frameworks import Environment
 from common.backends.interface import Chapter
-from common.base.errors import RequestError, RunError, UnforeseenError
-from common.base.machine import keep_memory, native_errors_held_back, wait_briefly
-from common.terminal.text import gist, reason
+from common.base.errors import RequestError, RunError, UnforeseenError, gist, reason
+from common.base.machine import available_gpus, keep_memory, native_errors_held_back, wait_briefly
 
 
 def package(framework: str) -> Any:

@@ -1,4 +1,13 @@
-"""The ways a command can fail, and the exit status of each."""
+"""The ways a command can fail, the exit status of each, and the line that says why.
+
+That line may have text from elsewhere, which is made fit to be shown.
+"""
+
+import unicodedata
+from typing import Final
+
+MOST: Final = 2000
+"""Characters of one text that are shown."""
 
 
 class RequestError(Exception):
@@ -42,3 +51,34 @@ class StoppedError(RunError):
 
 class Terminated(KeyboardInterrupt):
     """The signal it names has come, and ends a command as Ctrl-C does. Exit status 143."""
+
+
+def printable(text: str, most: int = MOST) -> str:
+    """`text` with whatever is no character to look at written as its escape, and cut.
+
+    Controls, marks of the direction of writing, and accents could change how the text
+    around them looks. What is cut off is counted.
+    """
+    shown = "".join(map(_visible, text[:most]))
+    left = len(text) - most
+    return shown if left <= 0 else f"{shown}… and {left:,} characters more"
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() and not unicodedata.combining(character):
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def gist(text: str) -> str:
+    """An error's first line, the last if the first announces it, or `what()` of C++."""
+    lines = text.strip().splitlines() or ["no reason given"]
+    said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
+    return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()
+
+
+def reason(error: BaseException) -> str:
+    """An error in a line: its message and, unless we have written that, its type."""
+    if isinstance(error, RequestError | RunError):
+        return str(error)
+    return f"{type(error).__name__}: {gist(str(error))}"

@@ -1,18 +1,24 @@
-"""The machine, as a record tells of it, and how native libraries use its memory and cores."""
+"""The machine and its GPUs, as a record tells of them, and how libraries use memory and cores."""
 
 import ctypes
 import os
 import platform
 import re
 import resource
+import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
+
+from common.base.errors import gist, printable
 
 VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
 """Instructions by which libraries choose their kernels, as Linux and as people call them."""
@@ -29,6 +35,12 @@ GLIBC: Final = {
 
 SPIN_COUNT: Final = ("GOMP_SPINCOUNT", "2000")
 """How often a thread of GNU's OpenMP looks for work: 0.03 ms, as long as it takes to wake it."""
+
+DRIVER_TIMEOUT: Final = 30
+"""Seconds in which it answers: a driver that has to be loaded for it takes some."""
+
+VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
+"""The GPUs that CUDA shows at first: a run hides those that it does not use."""
 
 
 def describe_machine() -> dict[str, str | int]:
@@ -114,3 +126,68 @@ def wait_briefly() -> None:
     """
     if not os.environ.keys() & {SPIN_COUNT[0], "OMP_WAIT_POLICY"}:
         os.environ.update([SPIN_COUNT])
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU; its compute capability, if it is known."""
+
+    name: str
+    capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The driver's version, and the cards that CUDA shows."""
+
+    version: str
+    cards: tuple[Card, ...]
+
+
+def count_cards(cards: Sequence[Card]) -> str:
+    """Cards by name and number, such as 2 x NVIDIA H100 80GB HBM3."""
+    counted = Counter(card.name for card in cards)
+    return ", ".join(f"{number} x {name}" for name, number in counted.items())
+
+
+def find_driver(visible: str | None) -> Driver | str:
+    """The driver, or why none can be used. `visible`: CUDA_VISIBLE_DEVICES, which hides cards."""
+    if (command := shutil.which("nvidia-smi")) is None:
+        return "there is no NVIDIA driver here"
+    try:
+        query = [command, "--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader"]
+        done = subprocess.run(query, capture_output=True, timeout=DRIVER_TIMEOUT, check=False)
+        answer = (done.stdout + done.stderr).decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        answer = f"nothing within {DRIVER_TIMEOUT} s"
+    # Beside a lost card it may list others, and still end with another status than 0.
+    row = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
+    rows = [match for line in answer.splitlines() if (match := row.fullmatch(line.strip()))]
+    if not rows:
+        return f"no GPU can be used, nvidia-smi says: {printable(gist(answer))}"
+    cards = [
+        Card(printable(name), (int(major), int(minor)) if major else None)
+        for _, name, major, minor in map(re.Match.groups, rows)
+    ]
+    if visible is not None:
+        chosen = visible.split(",")
+        if all(name.strip().isdecimal() for name in chosen):
+            cards = [cards[int(name)] for name in chosen if int(name) < len(cards)]
+        else:
+            cards = cards[: sum(name.startswith(("GPU-", "MIG-")) for name in chosen)]
+    if not cards:
+        return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
+    return Driver(rows[0][1], tuple(cards))
+
+
+def available_gpus() -> int:
+    """The number of GPUs that the driver shows."""
+    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return len(driver.cards) if isinstance(driver, Driver) else 0
+
+
+def gpus_here() -> dict[str, str | int]:
+    """The GPUs that a run could choose from, and NVIDIA's driver."""
+    if isinstance(driver := find_driver(VISIBLE), str):  # the framework may see more
+        return {"gpus": "unknown", "driver": "unknown"}
+    return {"gpus": count_cards(driver.cards), "driver": driver.version}

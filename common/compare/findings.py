@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
 
+from common.base.errors import printable
 from common.compare.distances import Distance
 from common.settings.config import Config
-from common.terminal.text import printable
 
 HEADINGS: Final = {
     "record": "complete, fresh, same setting",

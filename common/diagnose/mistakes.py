@@ -20,7 +20,7 @@ from common.compare.distances import distance
 from common.compare.numpy_nets import EPSILON
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 MOST: Final = 8
 ROUNDED: Final = 1e-2

@@ -9,7 +9,7 @@ from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.diagnose.mistakes import Update, flat
 from common.parallel.shards import shard_bounds
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 
 def norm(grads: Weights) -> float:

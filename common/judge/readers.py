@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from common.base.arrays import Array, on_host
-from common.base.errors import RequestError
+from common.base.errors import RequestError, gist
 from common.judge.judgement import WrongError
-from common.terminal.text import gist
 
 
 def load(path: Path, name: str) -> Any:

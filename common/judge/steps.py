@@ -21,7 +21,7 @@ from common.judge.nets import FLIPPED, MIXED, NETS, SINGLE, allowed, examples, r
 from common.judge.readers import as_array, call
 from common.judge.wrappers import wrappers
 from common.models.nets import MOMENTUM, Shapes, trainable
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 ROUNDED: Final = 10
 """Times NumPy's distance in float32: what float32 in a part of a step explains."""

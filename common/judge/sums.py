@@ -13,7 +13,7 @@ from common.diagnose.mistakes import BASE, Shares, contributions, shares_in
 from common.judge.judgement import Cases, Setting, WrongError, require
 from common.judge.readers import as_array, as_list, call
 from common.parallel.schedules import Schedule, Transfer, execute
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 
 def judge_allreduce(candidate: Any, setting: Setting) -> Cases:

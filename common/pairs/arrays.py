@@ -12,7 +12,7 @@ from common.base.errors import RequestError
 from common.compare.distances import compare, finite, largest
 from common.compare.findings import HEADINGS, Check, farthest, nearest_to_failing
 from common.pairs.order import chance, constant, likeness
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 KERNELS: Final = {(3, 2, 0, 1): 0, (0, 3, 1, 2): 0, (2, 3, 1, 0): 3, (0, 2, 3, 1): 0}
 """Transposes of a convolution that move its channels, and where the output channels then are."""

@@ -20,12 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 
 from common.base.arrays import Weights
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError, RunError, reason
 from common.base.files import require_regular, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.parallel.ledger import Event, Usage
 from common.settings.config import Config, Count
-from common.terminal.text import reason
 
 SCHEMA: Final = 9
 

@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import printable
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
 from common.diagnose.suspects import Suspect
 from common.pairs.arrays import PairVerdict, heading
-from common.terminal.tables import Cell, table
-from common.terminal.text import listed, printable
+from common.terminal.tables import Cell, listed, table
 
 EVERY: Final = "every framework computed the same"
 

@@ -12,9 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from common.base.errors import RunError, Terminated
+from common.base.errors import RunError, Terminated, printable, reason
 from common.base.signals import interruptible
-from common.terminal.text import printable, reason
 
 
 class Parser(argparse.ArgumentParser):

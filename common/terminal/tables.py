@@ -1,4 +1,4 @@
-"""Tables, on a terminal and in Markdown: what names a row stands left, figures right."""
+"""Tables, on a terminal and in Markdown: what names a row stands left, figures right. And lists."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -40,3 +40,9 @@ def markdown(
 ) -> list[str]:
     rule = ["---" if number in left else "---:" for number in range(len(headings))]
     return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
+
+
+def listed(items: Sequence[object]) -> str:
+    """Items in a sentence: 0, 1 and 2."""
+    texts = list(map(str, items))
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -10,9 +10,9 @@ from typing import SupportsFloat
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
+from common.base.errors import printable
 from common.records.record import Epoch
 from common.settings.config import Config
-from common.terminal.text import printable
 
 
 class Reporter:

@@ -7,14 +7,13 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from common.backends.driver import gpus_here
 from common.backends.frameworks import launched
 from common.backends.interface import Process
 from common.backends.loading import backend, import_backend, package, placed, variables_blamed
 from common.base.arrays import Weights, part
 from common.base.errors import StoppedError
 from common.base.files import held, remove_temporaries
-from common.base.machine import describe_machine, now, peak_memory, versions
+from common.base.machine import describe_machine, gpus_here, now, peak_memory, versions
 from common.base.signals import stoppable
 from common.data.dataset import Dataset, load
 from common.models.initial import initial_weights

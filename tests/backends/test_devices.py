@@ -2,8 +2,9 @@
 
 import pytest
 
-from common.backends import driver, loading
+from common.backends import loading
 from common.backends.interface import DeviceRequest, Process
+from common.base import machine
 from common.base.errors import RequestError
 from common.parallel.shards import share_of
 
@@ -45,8 +46,8 @@ def test_over_several_processes_each_has_a_device() -> None:
 
 
 def test_gpus_are_for_builds_that_can_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = (driver.Card("H100"), driver.Card("H100"), driver.Card("H100"))
-    monkeypatch.setattr(driver, "find_driver", lambda _: driver.Driver("580.1", cards))
+    cards = (machine.Card("H100"), machine.Card("H100"), machine.Card("H100"))
+    monkeypatch.setattr(machine, "find_driver", lambda _: machine.Driver("580.1", cards))
     for built, found in ((True, ("gpu", 3)), (False, ("cpu", 2))):
         monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda built=built: built)
         assert loading.placed("jax", "auto", None) == found

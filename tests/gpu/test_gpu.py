@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.backends.driver import Driver, find_driver
 from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Weights
+from common.base.machine import Driver, find_driver
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
 from common.compare.distances import compare

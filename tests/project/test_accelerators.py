@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from common.backends import driver as driver_module
-from common.backends.driver import Card, Driver, find_driver
 from common.backends.frameworks import FRAMEWORKS
+from common.base import machine
 from common.base.errors import RequestError
+from common.base.machine import Card, Driver, find_driver
 from sessions.accelerators import BUILDS, choose
 
 AMPERE, HOPPER = Card("NVIDIA A100", (8, 0)), Card("NVIDIA H100", (9, 0))
@@ -77,7 +77,7 @@ def test_what_nvidia_smi_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(driver_module, "DRIVER_TIMEOUT", 1)
+    monkeypatch.setattr(machine, "DRIVER_TIMEOUT", 1)
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{answer}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     found = find_driver(visible)

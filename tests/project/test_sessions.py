@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
+from common.base.machine import Card, Driver
 from sessions import accelerators, checks, environments
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from fake_chapter import RECORD
 
-from common.base.errors import RunError
+from common.base.errors import RunError, gist
 from common.records.record import read_record
 from common.terminal.command import status
-from common.terminal.text import gist
 
 ROOT = Path(__file__).parents[2]
 FAKE = """
