@@ -22,9 +22,8 @@ from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, gpus_here, now
-from common.terminal.command import Parser, status
+from common.terminal.command import DEVICES, REPEATS, Parser, count, path, status
 from common.terminal.tables import table
-from common.terminal.values import DEVICES, REPEATS, count, path
 
 Outputs = dict[Entry, list[dict[str, Any]]]
 """By entry, what the process that measured it has told in each round."""

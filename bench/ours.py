@@ -7,7 +7,7 @@ from bench.plan import Workload
 from common.backends.interface import Chapter
 from common.chapters.spec import Options
 from common.data.dataset import Bytes, minibatches, numbers
-from common.models.initial import initial_weights
+from common.models.weights_file import initial_weights
 
 
 class Ours:

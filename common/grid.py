@@ -23,8 +23,7 @@ from common.chapters.spec import CHAPTERS, spec
 from common.chapters.suites import SUITES
 from common.data.download import decide
 from common.settings.arguments import all_settings, as_flags
-from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, REPEATS, count, path
+from common.terminal.command import DEVICES, REPEATS, Parser, count, path, status
 
 Planned = tuple[str, Mapping[str, Any]]
 """A run: its chapter, and the settings that are given."""

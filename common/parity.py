@@ -32,8 +32,7 @@ from common.compare.folder import in_no_suite, load, only_in_grid
 from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
 from common.report.text import print_pair, print_verdict
-from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, count, distance, path
+from common.terminal.command import DEVICES, Parser, count, distance, path, status
 
 PAGE_NEEDS: Final = "jinja2"
 """What frameworks' environments lack."""

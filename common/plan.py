@@ -24,9 +24,8 @@ from common.scaling.cluster import with_prefix
 from common.scaling.memory import stages
 from common.scaling.scenario import MESH, NETS, Scenario
 from common.scaling.steps import CARDS
-from common.terminal.command import Parser, status
+from common.terminal.command import DEVICES as SINGLE, Parser, path, status
 from common.terminal.tables import markdown
-from common.terminal.values import DEVICES as SINGLE, path
 
 KINDS: Final = ("weights", "gradients", "optimizer", "activations")
 

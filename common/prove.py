@@ -28,8 +28,7 @@ from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now, versions
 from common.chapters.spec import CHAPTERS
 from common.data.download import decide
-from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, count, path
+from common.terminal.command import DEVICES, Parser, count, path, status
 
 NEEDED: Final = ("numpy", "pooch", "pydantic", "rich", "safetensors")
 """The packages that every run takes, beside its framework's."""

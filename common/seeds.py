@@ -18,9 +18,8 @@ from common.chapters.chapters import CHAPTERS, spec
 from common.compare.collect import gather
 from common.compare.runs import final_accuracy, identity
 from common.records.record import Record
-from common.terminal.command import Parser, status
+from common.terminal.command import REPEATS, Parser, count, path, status
 from common.terminal.tables import markdown
-from common.terminal.values import REPEATS, count, path
 
 
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:

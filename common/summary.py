@@ -14,11 +14,10 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
 from common.compare.runs import final_accuracy
-from common.records.record import Record, read_record, read_tensors
+from common.records.record import Record, name_of, read_record, read_tensors
 from common.report.plots import Line, Panel, plot
-from common.terminal.command import Parser, status
+from common.terminal.command import Parser, path, status
 from common.terminal.tables import markdown
-from common.terminal.values import path
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
@@ -32,7 +31,7 @@ def records(folder: Path) -> tuple[list[Record], list[str]]:
     if not complete:
         raise RequestError(f"there are no complete records in {folder}")
     for run in complete:
-        read_tensors(folder / run.file_name(), run)
+        read_tensors(folder / name_of(run.config), run)
     return complete, [run.name() for run in runs if run.status != "complete"]
 
 

@@ -20,8 +20,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable
 from common.base.machine import describe_machine, now
-from common.terminal.command import Parser, status
-from common.terminal.values import path
+from common.terminal.command import Parser, path, status
 from notebooks.text import notebook as files
 from notebooks.text.chapter import CHAPTERS, SHARED
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import write_text
-from common.terminal.command import Parser, status
-from common.terminal.values import path
+from common.terminal.command import Parser, path, status
 from planted.bugs import BUGS
 
 

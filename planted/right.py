@@ -36,8 +36,7 @@ from common.compare.findings import Check
 from common.compare.folder import examine
 from common.grid import work
 from common.report.text import describe
-from common.terminal import values
-from common.terminal.command import Parser, status
+from common.terminal.command import REPEATS, Parser, count, path, seed as first_seed, status
 from common.training.run import Run
 from planted.run import KNOWN, get_ready, settings
 
@@ -160,12 +159,12 @@ def parser() -> Parser:
     add = command.add_argument
     who = "make its runs, and compare the short ones (compare the quick presets' runs in DIR)"
     add("framework", nargs="?", choices=FRAMEWORKS, help=who)
-    add("--seeds", type=values.count(values.REPEATS), default=20, metavar="N", help="(%(default)s)")
-    add("--first", type=values.seed, default=0, metavar="SEED", help="(%(default)s)")
+    add("--seeds", type=count(REPEATS), default=20, metavar="N", help="(%(default)s)")
+    add("--first", type=first_seed, default=0, metavar="SEED", help="(%(default)s)")
     quick = "also make N seeds' runs of the quick presets, in DIR (%(default)s)"
-    add("--quick", type=values.count(values.REPEATS, least=0), default=0, metavar="N", help=quick)
+    add("--quick", type=count(REPEATS, least=0), default=0, metavar="N", help=quick)
     folder = Path("results/right")
-    add("--out", type=values.path, default=folder, metavar="DIR", help="(%(default)s)")
+    add("--out", type=path, default=folder, metavar="DIR", help="(%(default)s)")
     return command
 
 

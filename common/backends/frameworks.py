@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from common.base.errors import RequestError, gist
-from common.terminal.values import path
+from common.terminal.command import path
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
 

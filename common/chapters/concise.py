@@ -9,7 +9,7 @@ from common.backends.frameworks import WRAPPERS
 from common.chapters.spec import ChapterSpec, Options, option
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes
 from common.parallel.nets import Net, resnet18
-from common.terminal.values import WIDTH
+from common.terminal.command import WIDTH
 
 BATCH_NORMS: Final = ("per-device", "sync")
 """Batch normalization over a device's shard, as in the book, or the whole minibatch."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net
-from common.terminal.values import count
+from common.terminal.command import count
 
 Settings = Mapping[str, str | int | float | bool]
 

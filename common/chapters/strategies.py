@@ -10,7 +10,7 @@ from common.parallel import strategies
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, lenet
 from common.parallel.plans import Plan
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, counts, distance
+from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
 STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
 """The strategies; the first is the default."""

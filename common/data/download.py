@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from common.base.errors import RequestError
 from common.base.files import sha256
-from common.terminal import values
+from common.terminal.command import path as as_path
 
 SHA256: Final = {
     f"{name}-ubyte.gz": digest
@@ -57,7 +57,7 @@ def located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
     if named is None and (variable := os.environ.get(VARIABLE)) is not None:
         if not variable:
             raise DownloadError(f"{VARIABLE} is empty")
-        source, named = VARIABLE, values.path(variable)
+        source, named = VARIABLE, as_path(variable)
     folder = named or cache_folder()
     for path in (folder / name for name in SHA256):
         try:

@@ -17,8 +17,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import messages
 from common.base.errors import RequestError
 from common.judge.judgement import TEXTS, in_framework, judge
-from common.terminal.command import Parser, status
-from common.terminal.values import above_zero
+from common.terminal.command import Parser, above_zero, status
 
 TENSORS: Final = ("allreduce", "layer", "step", "model")
 

@@ -10,8 +10,8 @@ from common.compare.distances import distance
 from common.diagnose.mistakes import wrong_logits
 from common.judge.judgement import Cases, Setting, WrongError, require
 from common.judge.readers import as_array, call
-from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes
+from common.models.weights_file import initial_weights
 
 NETS: Final = {
     "lenet": ("scratch", LENET, (12, 11, 9)),

@@ -1,15 +1,15 @@
 """Nets as plans see them: layers with their parameters, work and input."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, combinations, groupby, pairwise
 from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
-from common.parallel.pipelines import balanced
 
 RECOMPUTE: Final = ("none", "selective", "full")
 """Recomputed in the backward pass: nothing, the attention's scores, whole blocks."""
@@ -228,3 +228,29 @@ def resnet18(width: int) -> Net:
     inputs["fc"] = outputs[layers[-2]][0]  # pooled: one element for each channel
     pairs = list(zip(layers[1:-1:2], layers[2:-1:2], strict=True))
     return Net(shapes, positions, inputs, pairs, [layers[:1], *pairs, layers[-1:]])
+
+
+@lru_cache
+def balanced(work: tuple[float, ...], stages: int) -> list[int]:
+    """The number of layers of each stage, such that the most work of a stage is least.
+
+    Of equals, the first stages have the fewest layers. Raises ValueError if there are
+    fewer layers than stages.
+    """
+    if not 0 < stages <= len(work):
+        raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
+    before = list(accumulate(work, initial=0))
+
+    def sizes(limit: float) -> list[int]:
+        """The stages, filled from the last one on; layers may be left over."""
+        counts, stop = [], len(work)
+        for stage in reversed(range(stages)):  # earlier ones take a layer at least
+            starts = (i for i in range(stage, stop) if before[stop] - before[i] <= limit)
+            start = next(starts, stop)
+            counts.append(stop - start)
+            stop = start
+        return counts[::-1]
+
+    limits = sorted({b - a for a, b in combinations(before, 2)})
+    least = bisect_left(limits, True, key=lambda limit: sum(sizes(limit)) == len(work))
+    return sizes(limits[least])

@@ -3,10 +3,8 @@
 A run carries out an order, and `simulate` predicts when each pass begins and ends.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate, combinations
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 
@@ -103,29 +101,3 @@ def bubble(events: Sequence[TimedPass], devices: int) -> float:
 def most_live(passes: Sequence[Pass]) -> int:
     """The most microbatches in flight: passed forward, not yet back."""
     return max(accumulate((1 if step.forward else -1 for step in passes), initial=0))
-
-
-@lru_cache
-def balanced(work: tuple[float, ...], stages: int) -> list[int]:
-    """The number of layers of each stage, such that the most work of a stage is least.
-
-    Of equals, the first stages have the fewest layers. Raises ValueError if there are
-    fewer layers than stages.
-    """
-    if not 0 < stages <= len(work):
-        raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
-    before = list(accumulate(work, initial=0))
-
-    def sizes(limit: float) -> list[int]:
-        """The stages, filled from the last one on; layers may be left over."""
-        counts, stop = [], len(work)
-        for stage in reversed(range(stages)):  # earlier ones take a layer at least
-            starts = (i for i in range(stage, stop) if before[stop] - before[i] <= limit)
-            start = next(starts, stop)
-            counts.append(stop - start)
-            stop = start
-        return counts[::-1]
-
-    limits = sorted({b - a for a, b in combinations(before, 2)})
-    least = bisect_left(limits, True, key=lambda limit: sum(sizes(limit)) == len(work))
-    return sizes(limits[least])

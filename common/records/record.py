@@ -136,10 +136,7 @@ class Record(Strict):
 
     def name(self) -> str:
         """The name of the run's files, without suffix."""
-        return self.file_name().removesuffix(".json")
-
-    def file_name(self) -> str:
-        return name_of(self.config)
+        return name_of(self.config).removesuffix(".json")
 
     def timed_epochs(self) -> list[Epoch]:
         """The epochs that were trained in the record's setup from their first step."""
@@ -263,7 +260,7 @@ def require_complete(path: Path, record: Record) -> None:
 
 def require_own(path: Path, record: Record) -> None:
     """Raises RunError if the record has another name, or comes from other code or setups."""
-    if record.file_name() != path.name:
+    if name_of(record.config) != path.name:
         raise RunError(f"it is the record of {record.name()} ({path})")
     if record.source_sha256 != source_digest(record.framework):
         raise RunError(f"stale, as the code has changed since: run it again ({path})")

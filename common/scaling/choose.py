@@ -10,7 +10,7 @@ from common.parallel.nets import RECOMPUTE
 from common.scaling.cluster import with_prefix
 from common.scaling.scenario import MESH, Scenario
 from common.scaling.steps import Seconds
-from common.terminal.values import MICROBATCHES
+from common.terminal.command import MICROBATCHES
 
 SEARCHED: Final = (*MESH, "strategy", "replicas", "microbatches", "recompute")
 

@@ -15,7 +15,7 @@ from common.parallel.plans import Plan
 from common.scaling.cluster import Link
 from common.scaling.memory import stages
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
-from common.terminal.values import DEPTH, MICROBATCHES, WIDTH, count, quantity, share
+from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, count, quantity, share
 
 TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(Blocks)[1:]))
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 from common.base.errors import RequestError
 from common.base.machine import cores
 from common.chapters.spec import ChapterSpec, spec
-from common.terminal.command import Parser
-from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, path, seed
+from common.terminal.command import DEVICES, STEPS, THREADS, Parser, above_zero, count, path, seed
 
 EXAMPLES: Final = """\
 examples:

@@ -23,7 +23,7 @@ from common.base.errors import RequestError
 from common.chapters.spec import CHAPTERS, Options, spec
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
-from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
+from common.terminal.command import COUNT, DEVICES, LARGEST_SEED
 
 MEANS: Final = {
     "framework",

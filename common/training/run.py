@@ -16,8 +16,13 @@ from common.base.files import held, remove_temporaries
 from common.base.machine import describe_machine, gpus_here, now, peak_memory, versions
 from common.base.signals import stoppable
 from common.data.dataset import Dataset, load
-from common.models.initial import initial_weights
-from common.models.weights_file import bfloat16_note, digest, load_weights, save_weights
+from common.models.weights_file import (
+    bfloat16_note,
+    digest,
+    initial_weights,
+    load_weights,
+    save_weights,
+)
 from common.records.record import (
     Cluster,
     Failure,
@@ -130,7 +135,7 @@ class Run:
         folders = self.files.folders()
         # One folder under two names must not be locked twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():
-            with write_failure(folder / record.file_name()):
+            with write_failure(folder / name_of(record.config)):
                 stack.enter_context(held(folder, record.name()))
                 remove_temporaries(folder, files_of(record.name()))
 
@@ -148,7 +153,7 @@ class Run:
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the tensors, if any, and the record. Raises RunError."""
-        write_record(self.files.out / record.file_name(), record, tensors)
+        write_record(self.files.out / name_of(record.config), record, tensors)
 
 
 def settle(

@@ -18,10 +18,10 @@ from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now, versions
 from common.chapters.spec import spec
 from common.data.dataset import Dataset, load, pixels
-from common.models.initial import initial_weights
+from common.models.weights_file import initial_weights
 from common.settings.arguments import all_settings
 from common.settings.config import Config
-from common.terminal.values import path
+from common.terminal.command import path
 from common.training.loop import Outcome, Training
 from common.training.reporter import introduction
 from common.training.run import starting_weights

@@ -25,8 +25,8 @@ from common.compare import numpy_nets
 from common.compare.limits import PER_TERM
 from common.compare.recorded_steps import RecordedStep
 from common.data.dataset import pixels
-from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
+from common.models.weights_file import initial_weights
 from common.pairs.runs import compare_runs, read_run
 from common.records.record import read_record, read_tensors, write_record
 from common.report.text import rows

@@ -11,8 +11,8 @@ from common.compare.numpy_nets import LeNet
 from common.compare.recorded_steps import explaining
 from common.data.dataset import pixels
 from common.data.synthetic import synthetic
-from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes, trainable
+from common.models.weights_file import initial_weights
 from common.parallel.shards import shard_bounds
 
 IMAGES, LABELS, *_ = synthetic(12, 1)

@@ -11,9 +11,14 @@ from safetensors.numpy import save_file
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError
-from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes
-from common.models.weights_file import digest, load_arrays, load_weights, save_weights
+from common.models.weights_file import (
+    digest,
+    initial_weights,
+    load_arrays,
+    load_weights,
+    save_weights,
+)
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}

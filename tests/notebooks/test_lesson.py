@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.base.errors import RequestError
-from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.models.weights_file import save_weights
+from common.models.weights_file import initial_weights, save_weights
 from common.settings.arguments import as_flags
 from notebooks.classroom.lesson import Lesson
 

@@ -10,9 +10,8 @@ from fake_chapter import RECORD, CommandLine, start as start, written
 from stored import save_bfloat16
 
 from common.base.errors import RunError
-from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.models.weights_file import digest, load_weights
+from common.models.weights_file import digest, initial_weights, load_weights
 from common.records.record import read_record, read_tensors
 from common.records.trace import expected_arrays
 

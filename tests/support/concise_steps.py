@@ -10,8 +10,8 @@ from common.chapters.concise import ConciseOptions
 from common.compare.distances import distance
 from common.data.dataset import pixels
 from common.data.synthetic import synthetic
-from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
+from common.models.weights_file import initial_weights
 
 WIDTH: Final = 4
 RATES: Final = (0.1, 0.08, 0.05)

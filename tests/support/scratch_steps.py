@@ -8,8 +8,8 @@ from common.base.arrays import Array, Weights, on_host
 from common.compare.distances import distance
 from common.data.dataset import minibatches, numbers
 from common.data.synthetic import synthetic
-from common.models.initial import initial_weights
 from common.models.nets import LENET, Shapes
+from common.models.weights_file import initial_weights
 
 IMAGES, LABELS, *_ = synthetic(70, 1)
 

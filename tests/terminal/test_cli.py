@@ -11,7 +11,7 @@ from started import ROOT, python
 from common.backends.frameworks import FRAMEWORKS
 from common.data.download import SHA256, DownloadError
 from common.data.synthetic import synthetic
-from common.terminal.values import LARGEST_SEED
+from common.terminal.command import LARGEST_SEED
 from common.training.cli import main
 
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}

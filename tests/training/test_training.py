@@ -10,8 +10,8 @@ from fake_chapter import CONFIG, FakeChapter
 from hypothesis import given, strategies as st
 
 from common.data.dataset import Dataset, minibatches, numbers, pixels
-from common.models.initial import initial_weights
 from common.models.nets import LENET
+from common.models.weights_file import initial_weights
 from common.records.trace import PROBE
 from common.settings.arguments import all_settings
 from common.settings.config import Config
