@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.spec import CHAPTERS
 from notebooks.text.chapter import SHARED
-from sessions import checks as checks, environments as python_of
+from sessions import environments as python_of
 from sessions.accelerators import Choice
+from sessions.checks import common_gpus, on_gpus, passes, pythons_of_bench
 from sessions.environments import RESULTS, available, compilation_cache, require_known
-from sessions.proofs import common_gpus, on_gpus, passes, pythons_of_bench
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -38,13 +38,13 @@ OLD_NUMPY = (
 
 def run_common(session: nox.Session, *command: str) -> None:
     """Runs a module that needs no framework."""
-    session.run(python_of.common(session), "-m", *command)
+    session.run(python_of.environment(session, "common"), "-m", *command)
 
 
 def decide(session: nox.Session) -> None:
     """Decides on the data of all runs: the first session that trains fetches them for all."""
     if "FASHION_MNIST_DIR" not in os.environ:
-        command = python_of.common(session), "-c", DECIDE
+        command = python_of.environment(session, "common"), "-c", DECIDE
         folder = session.run(*command, silent=True, log=False, stderr=None)
         os.environ["FASHION_MNIST_DIR"] = str(folder or "").strip()
 
@@ -128,10 +128,10 @@ def tests(session: nox.Session) -> None:
             failed.append(part)
 
     run_common(session, "notebooks.web.runtime")  # a browser's tests load it
-    run("common", python_of.common(session), *command)
+    run("common", python_of.environment(session, "common"), *command)
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
-        run("site", python_of.site(session), *command, "tests/site", jupyter)
+        run("site", python_of.environment(session, "site"), *command, "tests/site", jupyter)
     for framework in available():
         python = python_of.framework(session, framework)
         if framework == "mxnet" and all(flag.startswith("-") for flag in session.posargs):
@@ -247,7 +247,7 @@ def lab(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def site(session: nox.Session) -> None:
     """Build the site of chapters, pages and reference in results/site, and check its links."""
-    python = python_of.site(session)
+    python = python_of.environment(session, "site")
     session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.web.runtime")
     flags = ["-W", "--keep-going", "-q", "-E", *session.posargs]  # a broken link is an error

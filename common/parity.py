@@ -24,7 +24,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError, printable
 from common.base.files import destination, require_writable, write_text
 from common.base.machine import now
-from common.chapters.chapters import CHAPTERS
+from common.chapters.spec import CHAPTERS
 from common.chapters.suites import SUITE_NAMES, Suite
 from common.compare.comparison import SuiteResult, compare, recompute_steps, verdict_on
 from common.compare.findings import Verdict

@@ -14,7 +14,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS, spec
+from common.chapters.spec import CHAPTERS, spec
 from common.compare.collect import gather
 from common.compare.runs import final_accuracy, identity
 from common.records.record import Record

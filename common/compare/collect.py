@@ -11,18 +11,19 @@ from typing import Any, Final
 import numpy as np
 
 from common.base.errors import RunError
-from common.chapters import chapters
+from common.chapters.spec import spec
 from common.chapters.suites import Suite
 from common.compare.runs import RecordedRun, identity, other_settings
-from common.records.record import Record, record_name
-from common.records.store import (
+from common.records.record import (
+    Record,
     made_elsewhere,
     read_record,
     read_tensors,
+    record_name,
     require_complete,
     require_own,
 )
-from common.terminal.values import DEVICES
+from common.terminal.command import DEVICES
 
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/images", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
@@ -134,11 +135,11 @@ def _setting(run: RecordedRun) -> dict[str, Any]:
     """What all runs of a suite have in common."""
     config = run.record.config
     setting = {name: value for name, value in identity(run.record).items() if name != "shards"}
-    spec = chapters.spec(config.chapter)
+    chapter = spec(config.chapter)
     # With more devices, such a preset takes larger minibatches, and larger steps.
-    for name in ("batch_size", "lr") if config.preset in spec.per_device else ():
-        if setting[name] == spec.preset(config.preset, config.devices)[name]:
-            setting[name] = f"{spec.presets[config.preset][name]} a device"
+    for name in ("batch_size", "lr") if config.preset in chapter.per_device else ():
+        if setting[name] == chapter.preset(config.preset, config.devices)[name]:
+            setting[name] = f"{chapter.presets[config.preset][name]} a device"
     state = hashlib.sha256()
     for name, values in sorted(run.arrays.items()):
         if name.startswith(INPUTS):

@@ -6,7 +6,7 @@ from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS, spec
+from common.chapters.spec import CHAPTERS, spec
 from common.chapters.suites import SUITES, Suite
 from common.compare.collect import LoadedSuite, device_counts, gather
 from common.compare.comparison import SuiteResult, compare, recompute_steps

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import CHAPTERS, spec
+from common.base.errors import printable
+from common.chapters.spec import CHAPTERS, spec
 from common.compare.comparison import SuiteResult
 from common.compare.findings import Verdict
 from common.diagnose.suspects import Suspect
 from common.report.plots import Line, Panel, plot
 from common.report.text import columns, conclusion, describe, not_run, rows, subtitle
-from common.terminal.text import printable
 
 
 def page(verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Suspect]) -> str:

@@ -19,8 +19,8 @@ import pytest
 import scratch_steps
 from scratch_steps import LR, far
 
-from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
+from common.backends.interface import DeviceRequest, Process
 from common.base.arrays import Weights
 from common.chapters.scratch import ScratchOptions
 from common.compare.distances import distance

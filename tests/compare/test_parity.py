@@ -34,8 +34,7 @@ from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Reference, answer_of
 from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
-from common.records.record import Epoch, Record
-from common.records.store import read_record
+from common.records.record import Epoch, Record, read_record
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 

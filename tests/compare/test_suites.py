@@ -14,8 +14,7 @@ from numpy_chapter import NumpyChapter, OnGpus, SumInsteadOfMean
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.chapters.chapters import CHAPTERS
-from common.chapters.spec import Settings
+from common.chapters.spec import CHAPTERS, Settings
 from common.chapters.suites import SUITES, Suite, on_gpus
 from common.compare.comparison import recompute_steps, verdict_on
 from common.compare.findings import Verdict
@@ -23,7 +22,7 @@ from common.compare.folder import load, only_in_grid
 from common.compare.numpy_nets import Step
 from common.compare.runs import follows_preset
 from common.grid import runs
-from common.records.store import read_record, read_tensors
+from common.records.record import read_record, read_tensors
 from common.records.trace import traced_steps
 from common.settings.arguments import all_settings
 from common.settings.config import Config

@@ -18,7 +18,7 @@ from killed_runs import Case, Runner
 
 from common.base import files
 from common.models.weights_file import load_arrays
-from common.records.store import read_tensors, tensors_of
+from common.records.record import read_tensors, tensors_of
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from common.parallel.nets import balanced
 from common.parallel.pipelines import (
     IN_FLIGHT,
     Pass,
-    balanced,
     bubble,
     most_live,
     needed,

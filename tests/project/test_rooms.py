@@ -9,7 +9,7 @@ import pytest
 from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
-from common.records import fingerprint
+from common.records import record
 
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "chapters", "trainers"),
@@ -104,14 +104,14 @@ def test_no_framework_is_loaded(tmp_path: Path) -> None:
 
 def test_a_record_depends_on_all_rooms_up_to_training_but_those_that_print_and_draw() -> None:
     below = ROOMS[: ROOMS.index("training") + 1]
-    assert {*below} - {*fingerprint.ROOMS} == {"terminal", "drawing"}
+    assert {*below} - {*record.ROOMS} == {"terminal", "drawing"}
 
 
 def test_a_change_makes_records_stale_if_it_may_change_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
-    files = [f"common/{room}/some.py" for room in fingerprint.ROOMS]
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    files = [f"common/{room}/some.py" for room in record.ROOMS]
     files += ["common/training/deeper/some.py", "frameworks/strategies/zero.py"]
     files += ["frameworks/jax/scratch.py"]
     others = ["common/report/page.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
@@ -119,7 +119,7 @@ def test_a_change_makes_records_stale_if_it_may_change_a_number(
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
     for path in [*files, *others]:
-        before = fingerprint.source_digest("jax")
+        before = record.source_digest("jax")
         (tmp_path / path).write_text("\n")
-        assert (fingerprint.source_digest("jax") != before) == (path in files), path
-    assert fingerprint.source_digest("jax") != fingerprint.source_digest("mxnet")
+        assert (record.source_digest("jax") != before) == (path in files), path
+    assert record.source_digest("jax") != record.source_digest("mxnet")

@@ -9,14 +9,13 @@ import pytest
 from agreement import edit, make, make_runs, of_suite, trained
 from numpy_chapter import NumpyConcise, WrongEpsilon
 
-from common.base.errors import RunError
+from common.base.errors import RunError, printable
 from common.compare.comparison import compare, verdict_on
 from common.compare.folder import examine
 from common.diagnose.suspects import suspects
 from common.parity import main
 from common.records.record import Failure
 from common.report.page import page
-from common.terminal.text import printable
 
 TEXTS = {
     "script": "<script>document.title = 'broken'; alert(1)</script>",

@@ -15,7 +15,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.arrays import Weights
 from common.base.machine import now
-from common.chapters.chapters import spec
+from common.chapters.spec import spec
 from common.chapters.suites import Suite
 from common.compare.collect import LoadedRecord, LoadedSuite, alike
 from common.compare.comparison import SuiteResult, compare, verdict_on
@@ -26,11 +26,10 @@ from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.runs import RecordedRun
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
-from common.models import initial
-from common.models.initial import initial_weights
+from common.models import weights_file
+from common.models.weights_file import initial_weights
 from common.pairs.runs import read_run
-from common.records.record import name_of
-from common.records.store import read_record, read_tensors, write_record
+from common.records.record import name_of, read_record, read_tensors, write_record
 from common.settings.config import Config
 from common.training.checkpoints import Files
 from common.training.run import Run, marked
@@ -68,7 +67,8 @@ ROUNDED: dict[str, Any] = {
 def nowhere_zero(*args: Any) -> Weights:
     """Initial weights of which small steps are rounded away."""
     return {
-        name: values + np.float32(0.01) for name, values in initial.initial_weights(*args).items()
+        name: values + np.float32(0.01)
+        for name, values in weights_file.initial_weights(*args).items()
     }
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from started import ROOT
 
-from common.records.record import Record, record_name
-from common.records.store import read_record, read_tensors
+from common.records.record import Record, read_record, read_tensors, record_name
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 SMALL = (
