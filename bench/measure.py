@@ -14,15 +14,13 @@ from typing import Any
 
 from bench.plan import WORKLOADS, Contender, Entry
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.interface import Chapter
+from common.backends.interface import Chapter, Process
 from common.backends.loading import backend, import_backend, package, set_tf32
 from common.base.children import end_with
 from common.base.errors import RunError
-from common.base.machine import cores, peak_memory
-from common.data.dataset import Bytes, Dataset, load
-from common.data.minibatches import minibatches, numbers
-from common.models.initial import initial_weights
-from common.records.fingerprint import versions
+from common.base.machine import cores, peak_memory, versions
+from common.data.dataset import Bytes, Dataset, load, minibatches, numbers
+from common.models.weights_file import initial_weights
 from common.terminal.command import status
 
 

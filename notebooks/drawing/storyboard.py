@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from common.drawing import svg
 from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
-from common.terminal.text import listed
+from common.terminal.tables import listed
 
 WIDTH, MARGIN, BETWEEN, LABELS, WIDEST = 480, 14, 14, 19, 113
 """Of the picture, of its edge, between two panels, of chunks' names, of a device at most."""
