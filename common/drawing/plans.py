@@ -71,25 +71,26 @@ def lanes(
     stages: int,
     events: Sequence[TimedPass],
     longest: float,
+    unit: str = "units of time",
 ) -> Block:
     """The passes of each device; `longest` takes the whole width."""
     end = max(event.end for event in events)
-    note = f"{end:.5g} units of time, {bubble(events, stages):.0%} of it waiting."
+    note = f"{end:.5g} {unit}, {bubble(events, stages):.0%} of it waiting."
     done = [event.done for event in events]
     passes = [[step for step in done if step.stage == i] for i in range(stages)]
     most = f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
     note += most if len(note + most) <= 80 else ""  # more do not fit in the line
     shapes = [heading(name), _label(36, note)]
-    top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
+    top, scale = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE
         shapes.append(_label(y + 13, f"device {stage}"))
-        shapes.append(svg.rect((LEFT, y, end * unit, LANE - 3), "ghost", radius=2))
+        shapes.append(svg.rect((LEFT, y, end * scale, LANE - 3), "ghost", radius=2))
     for one, begin, end in events:
         stage, microbatch, forward = one
-        wide = (end - begin) * unit
+        wide = (end - begin) * scale
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
-        place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
+        place = (LEFT + begin * scale, top + stage * LANE, wide, LANE - 3)
         style = PASSES["forward" if forward else "backward"]
         shapes.append(svg.box(place, label, *style))
     return top + stages * LANE + 8, shapes

@@ -27,11 +27,11 @@ const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseco
 
 function begin(root) {
   const shown = root.querySelector(".explorer-answer"), form = root.querySelector(".explorer-form");
-  const status = root.querySelector(".explorer-status");
-  const controls = [...form.querySelectorAll("select, input")];
+  const status = root.querySelector(".explorer-status"), file = root.querySelector("[type=file]");
+  const controls = [...form.querySelectorAll("select, input[name]")];
   const named = (name) => form.querySelector(`[name=${name}]`);
   const slider = form.querySelector("[type=range]");
-  let asked = 0, writing = null, playing = false;
+  let record = "", opened = "", asked = 0, writing = null, playing = false;
 
   // Puts an answer into its place, block by block, so that the focus and what is open stay.
   function put(answer, whole) {
@@ -67,8 +67,9 @@ function begin(root) {
       const answer = await python();
       if (mine !== asked) return;
       const choice = Object.fromEntries(controls.map((each) => [each.name, each.value]));
-      const html = answer(root.id, JSON.stringify(choice));
+      const html = answer(root.id, JSON.stringify({ ...choice, record, opened }));
       const page = new DOMParser().parseFromString(html, "text/html");
+      opened = "";
       put(page.querySelector(".explorer-answer"), whole);
       status.textContent = "";
     } catch (error) {
@@ -129,11 +130,15 @@ function begin(root) {
     named("play").textContent = "play";
   }
 
-  form.addEventListener("input", ({ target }) => {
+  form.addEventListener("input", async ({ target }) => {
     playing = false;
     if (slider && target !== slider) {
       slider.max = MOST;
       slider.value = slider.dataset.first;
+    }
+    if (target === file) {
+      record = await file.files[0]?.text() ?? "";
+      opened = "yes";
     }
     ask(target.type !== "number");
   });

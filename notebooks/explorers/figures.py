@@ -8,7 +8,7 @@ from notebooks.explorers import memory, overlap, pipeline, rounds
 from notebooks.explorers.forms import form_of
 
 FIGURES: Final = {"pipeline": pipeline, "memory": memory, "overlap": overlap, "rounds": rounds}
-"""Modules with a `TITLE`, a `FORM` and a `figure`, which answers a choice."""
+"""Modules with a `TITLE`, a `FORM` and a `figure`, which answers a choice; `FILE` is of a file."""
 
 
 def answer(name: str, choice: str) -> str:
@@ -24,8 +24,9 @@ def explorer(name: str, assets: str = "") -> str:
     figure = FIGURES[name]
     form = script = ""
     if assets:
+        file = getattr(figure, "FILE", "")
         form = (
-            f'<div class="explorer-form" hidden>\n{form_of(figure.FORM)}\n'
+            f'<div class="explorer-form" hidden>\n{form_of(figure.FORM, file)}\n'
             '<p class="explorer-status" role="status"></p></div>\n'
         )
         script = f'\n<script type="module" src="{assets}/explorer.js"></script>'

@@ -7,7 +7,10 @@ from html import escape
 from typing import Any, Final
 
 Choice = Mapping[str, str]
-"""What a reader has chosen, by name of a control; what is missing is as at first."""
+"""What a reader has chosen, by name of a control; what is missing is as at first.
+
+`record` is the text of a file, and `opened` says that it is new.
+"""
 
 STEPS: Final = range(10_001)
 """The numbers of a slider: more than any figure has steps."""
@@ -62,10 +65,11 @@ def select(name: str, options: Iterable[str], first: str, label: str = "") -> Co
     return Control(name, first, {value: value for value in options}, label)
 
 
-def form_of(rows: Form) -> str:
-    """The controls, and buttons that move a slider."""
+def form_of(rows: Form, file: str = "") -> str:
+    """The controls, buttons that move a slider, and a label's choice of a file."""
     made = [" ".join(control.html() for control in row) for row in rows]
     made += [BUTTONS] * any(control.options == STEPS for row in rows for control in row)
+    made += [f'<label>{file} <input type="file" accept=".json"></label>'] * bool(file)
     return "\n".join(f'<p class="explorer-row">{row}</p>' for row in made)
 
 

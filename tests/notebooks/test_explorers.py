@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import walked
-from explorer_shown import Shown
+from explorer_shown import Shown, a_record
 
 from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
@@ -18,6 +18,7 @@ from notebooks.drawing.steps import EXAMPLE
 from notebooks.drawing.storyboard import words
 from notebooks.explorers.figures import FIGURES, answer, explorer
 from notebooks.explorers.forms import STEPS
+from notebooks.explorers.record import REFUSAL
 from notebooks.web import runtime
 
 LINKS = {"pipeline": 3, "memory": 5, "overlap": 2}
@@ -104,6 +105,25 @@ def test_a_pipeline_has_the_bubble_that_the_page_says() -> None:
     for schedule, counts in flights.items():
         text = Shown("pipeline", schedule=schedule).text("stage")
         assert f"Most microbatches in flight: {counts}." in text
+
+
+def test_a_readers_own_record_still_opens() -> None:
+    chosen = {"devices": 3, "microbatches": 5, "schedule": "gpipe"}
+    shown = Shown("pipeline", record=a_record(), opened="yes")
+    assert shown.settled == Shown("pipeline", **chosen).settled
+    assert shown.text().endswith("Below: your run. Its order of passes is the plan’s.")
+    assert "14000 ms, 29% of it waiting. Most microbatches in" in shown.text("stage")
+    assert [each.get("class") for each in shown.tree.iter()].count("pic-box") == 2 * 30
+    shown = Shown("pipeline", record=a_record(), **{**chosen, "devices": 2})
+    assert shown.text().endswith("Below: your run. Its order of passes is not the plan’s.")
+    for old, new in (
+        *(("{", ""), ("{", "[" * 10**4), ('"split": ', '"split": null, "native": ')),
+        *(('"pipeline"', '"tensor"'), ('"replicas": 1', '"replicas": 2')),
+        *(('"begin": 0.0', '"begin": NaN'), ('"begin": 0.0', '"begin": "<img src=x>"')),
+        *(('"devices": 3', '"devices": 1e99'), ('"microbatch": 4', '"microbatch": 3')),
+    ):
+        shown = Shown("pipeline", record=a_record().replace(old, new), opened="yes")
+        assert shown.text() == f"{Shown('pipeline').text()} {REFUSAL}"
 
 
 @pytest.mark.parametrize("k", [2, 7, 16])

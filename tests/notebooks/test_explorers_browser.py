@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
 from explorer_page import LIVE, page_of, write_page
-from explorer_shown import Shown
-from playwright.sync_api import Browser, Page as Tab, expect
+from explorer_shown import Shown, a_record
+from playwright.sync_api import Browser, FilePayload, Page as Tab, expect
 
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
@@ -89,6 +89,17 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     says(tab, "overlap", layers=3)
     tab.go_back()
     says(tab, "overlap", layers=2, link="pcie")
+
+
+@LIVE
+def test_a_readers_own_record_still_opens(page: str, tab: Tab) -> None:
+    tab.goto(page)
+    for content in (a_record(), "{"):
+        file = FilePayload(name="1.json", mimeType="text/json", buffer=content.encode())
+        tab.locator("#pipeline [type=file]").set_input_files(file)
+        says(tab, "pipeline", record=content, devices=3, microbatches=5, schedule="gpipe")
+        expect(tab.locator("#pipeline [name=devices]")).to_have_value("3")
+        assert spilled(tab) == []
 
 
 @LIVE
