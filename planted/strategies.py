@@ -8,6 +8,7 @@ from planted.bug import Right, bug
 from planted.tensors import rolled, scaled, without
 
 OPS: Final = "frameworks.{}.primitives"
+LENET: Final = "frameworks.{}.lenet"
 HAND: Final = "frameworks.strategies"
 DATA: Final = {"strategies float64-data": (2,)}
 PIPELINE: Final = {"strategies float64-pipeline": (3,)}
@@ -20,9 +21,9 @@ MICROBATCHES: Final = 3
 
 
 @bug("huggingface/transformers#34191", {**PIPELINE, **TENSOR}, OPS + ":loss_and_grad")
-def mean_of_microbatch_means(right: Right, logits: Any, y: Any, examples: int) -> Any:
+def mean_of_microbatch_means(right: Right, loss: Any, logits: Any, y: Any, count: int) -> Any:
     """Average unequal microbatches' means. Right: the means of 3 devices or microbatches."""
-    return right(logits, y, examples=MICROBATCHES * y.shape[0])
+    return right(loss, logits, y, count=MICROBATCHES * y.shape[0])
 
 
 @bug("huggingface/accelerate#608", DATA, HAND + ".data:over_microbatches")
@@ -32,16 +33,16 @@ def mean_of_shard_means_split(right: Right, replica: Any, X: Any, y: Any, *rest:
 
 
 @bug("deepspeedai/DeepSpeed#7773", PIPELINE, OPS + ":loss_and_grad")
-def microbatches_summed(right: Right, logits: Any, y: Any, examples: int) -> Any:
+def microbatches_summed(right: Right, loss: Any, logits: Any, y: Any, count: int) -> Any:
     """Sum the microbatches' mean gradients. Right: × 3, the number of devices or microbatches."""
-    return right(logits, y, examples=examples / MICROBATCHES)
+    return right(loss, logits, y, count=count / MICROBATCHES)
 
 
 @bug("inclusionAI/AReaL#1273", PIPELINE, OPS + ":loss_and_grad")
-def divided_by_microbatches(right: Right, logits: Any, y: Any, examples: int) -> Any:
+def divided_by_microbatches(right: Right, loss: Any, logits: Any, y: Any, count: int) -> Any:
     """Divide by the microbatches once more. Right: ÷ 3, the number of devices or microbatches."""
-    loss, grad = right(logits, y, examples=examples)
-    return loss, grad / MICROBATCHES
+    part, grad = right(loss, logits, y, count=count)
+    return part, grad / MICROBATCHES
 
 
 @bug("pytorch/torchtitan#1732", PIPELINE, HAND + ".pipeline:accumulate")
@@ -52,7 +53,7 @@ def sums_scaled_again(right: Right, ops: Any, grads: Any, further: Any) -> Any:
     right(ops, grads, further)
 
 
-@bug("pytorch/torchtitan#2106", TENSOR, OPS + ":finish")
+@bug("pytorch/torchtitan#2106", TENSOR, LENET + ":finish")
 def bias_on_each_device(right: Right, name: str, Y: Any, params: Any) -> Any:
     """Add the bias before the sum. Right: × 3, the number of devices or microbatches."""
     return right(name, Y, scaled(params, right.devices))
@@ -65,10 +66,10 @@ def backward_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group:
 
 
 @bug("NVIDIA/Megatron-LM#7452", TENSOR, OPS + ":loss_and_grad")
-def loss_over_gathered_logits(right: Right, logits: Any, y: Any, examples: int) -> Any:
+def loss_over_gathered_logits(right: Right, loss: Any, logits: Any, y: Any, count: int) -> Any:
     """Gather logits for a loss that expects shards. Right: a softmax over the logits of 3."""
-    loss, grad = right(logits, y, examples=examples)
-    return loss + math.log(right.devices) * y.shape[0] / examples, grad
+    part, grad = right(loss, logits, y, count=count)
+    return part + math.log(right.devices) * y.shape[0] / count, grad
 
 
 @bug("EleutherAI/gpt-neox#1257", DATA, HAND + ".mesh:allreduce")
@@ -87,7 +88,8 @@ def stages_disagree(right: Right, ops: Any, tensors: Any, kind: str, group: Any)
 @bug("NVIDIA/Megatron-LM#5077", ZERO3, OPS + ":sgd_step")
 def momentum_at_a_wrong_offset(right: Right, params: Any, velocities: Any, *rest: Any) -> Any:
     """Slice momentum at a wrong offset where sizes are uneven."""
-    uneven = [k for k in velocities if math.prod(SHAPES[k]) % right.devices]
+    names = {k: k.rpartition("/")[2] for k in velocities}
+    uneven = [k for k, name in names.items() if math.prod(SHAPES[name]) % right.devices]
     return right(params, velocities | {k: rolled(right, velocities[k]) for k in uneven}, *rest)
 
 
@@ -108,13 +110,14 @@ def end_of_a_message_lost(right: Right, ops: Any, tensor: Any, *to: Any) -> Any:
     return without(right, right(ops, tensor, *to), slice(-1, None))
 
 
-@bug("NVIDIA/Megatron-LM#5077", RESUMED, HAND + ".mesh:Split.put")
-def momentum_lost_on_resuming(right: Right, self: Any, weights: Any, velocities: Any) -> Any:
+@bug("NVIDIA/Megatron-LM#5077", RESUMED, HAND + ".mesh:Split.restore")
+def momentum_lost_on_resuming(right: Right, self: Any, saved: Any) -> Any:
     """Save momentum's slices at offsets of padded ones."""
-    kept = {name: velocity.copy() for name, velocity in velocities.items()}
-    for velocity in kept.values():
-        velocity.reshape(-1)[-2:] = 0
-    right(self, weights, kept)
+    kept = {name: values.copy() for name, values in saved.items()}
+    for name, values in kept.items():
+        if name.startswith("momentum/"):
+            values.reshape(-1)[-2:] = 0
+    right(self, kept)
 
 
 @bug("huggingface/accelerate#2016", RESUMED, "common.training.loop:minibatches")

@@ -4,7 +4,7 @@ from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
@@ -25,6 +25,23 @@ def option(default: Any, text: str, **about: Any) -> Any:
 
 def meanings(known: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {meaning}" for name, meaning in known.items())
+
+
+class Task(NamedTuple):
+    """What is learned: a data set ("" for images of garments), and the shapes of an example.
+
+    Examples and labels are bytes; of labels, 255 is none.
+    """
+
+    dataset: str
+    example: tuple[int, ...]
+    label: tuple[int, ...]
+    logits: tuple[int, ...]
+
+
+GARMENTS: Final = Task("", (28, 28), (), (10,))
+SUMS: Final = Task("sums", (9,), (9,), (9, 13))
+"""Texts of 9 tokens, each one of 13; the labels are the tokens that follow."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +89,20 @@ class Options(Flags):
     momentum = 0.0
     """m of each step, v = m v + g and w = w - lr v."""
 
+    net = ""
+    """The net, where a chapter has several."""
+
     native = False
     """Whether the framework's native version trains, whose traffic is not counted."""
+
+    @property
+    def task(self) -> Task:
+        return GARMENTS
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The kinds of numbers that the optimizer keeps for each weight."""
+        return ()
 
     def network(self) -> Net:
         raise NotImplementedError
@@ -129,7 +158,8 @@ class ChapterSpec:
     """A chapter; `heading` names it in a report.
 
     Presets are settings by the names of the flags; batch size and learning rate of those
-    `per_device` are for one device. `without_gpu` is the preset `auto` without a GPU.
+    `per_device` are for one device. `without_gpu` is the preset `auto` without a GPU. `others` are
+    the presets of another net.
     """
 
     name: str
@@ -139,9 +169,10 @@ class ChapterSpec:
     presets: Mapping[str, Settings]
     per_device: tuple[str, ...] = ()
     without_gpu: str = "book"
+    others: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
 
-    def preset(self, name: str, devices: int) -> dict[str, Any]:
-        preset: dict[str, Any] = {"lr_decay": "none", **self.presets[name]}
+    def preset(self, name: str, devices: int, net: str = "") -> dict[str, Any]:
+        preset: dict[str, Any] = {"lr_decay": "none", **self.others.get(net, self.presets)[name]}
         share = devices if name in self.per_device else 1
         return preset | {key: preset[key] * share for key in ("batch_size", "lr")}
 

@@ -1,14 +1,14 @@
-"""The chapter of strategies: LeNet with momentum, split over devices."""
+"""The chapter of strategies: LeNet, or a small transformer, split over devices."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import NO_NATIVE
 from common.chapters import scratch
-from common.chapters.spec import ChapterSpec, Options, meanings, option
+from common.chapters.spec import SUMS, ChapterSpec, Options, Task, meanings, option
 from common.parallel import strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import Net, lenet
+from common.parallel.nets import Net, gpt, lenet
 from common.parallel.plans import Plan
 from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
@@ -23,9 +23,16 @@ SCHEDULES: Final = {
 """The schedules of a pipeline; the first is the default."""
 
 
+NETS: Final = {
+    "lenet": "the book's, by SGD with momentum, on garments",
+    "gpt": "a small transformer, by Adam, on sums such as 27+58=",
+}
+"""The nets; the first is the default."""
+
+
 @dataclass(frozen=True)
 class StrategiesOptions(Options):
-    """The strategy, and what only some strategies have; `stages` are sizes in layers."""
+    """The net, the strategy, and what only some have; `stages` are sizes in layers."""
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
@@ -61,12 +68,21 @@ class StrategiesOptions(Options):
         most=1,
         metavar="M",
     )
+    net: str = option("lenet", f"{meanings(NETS)} (%(default)s)", known=NETS)
     depth: int = option(
-        0,
-        "D dense layers of 128 more before the last one (%(default)s)",
+        None,
+        "lenet: D dense layers of 128 more before the last one (0); gpt: D blocks (2)",
         least=0,
         most=DEPTH,
         metavar="D",
+    )
+    clip: float = option(
+        None,
+        "scale the gradient to a norm of C at most; 0: never (lenet: 0; gpt: 1)",
+        type=distance,
+        least=0,
+        most=1e9,
+        metavar="C",
     )
     native: bool = option(
         False, "use the framework's native version instead of the hand-written one"
@@ -74,28 +90,51 @@ class StrategiesOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.microbatches:
-            default = 4 if self.strategy == "pipeline" else 1
-            object.__setattr__(self, "microbatches", default)
+        gpt = self.net == "gpt"
+        defaults: dict[str, int | float] = {"microbatches": 4 if self.strategy == "pipeline" else 1}
+        defaults |= {"depth": 2 if gpt else 0, "clip": 1.0 if gpt else 0.0}
+        for name, default in defaults.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default)
+
+    @property
+    def task(self) -> Task:
+        return SUMS if self.net == "gpt" else super().task
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return ("momentum", "variance") if self.net == "gpt" else ("momentum",)
 
     def network(self) -> Net:
-        return lenet(self.depth)
+        return gpt(self.depth) if self.net == "gpt" else lenet(self.depth)
 
     def plan(self, devices: int) -> Plan:
         net, where = self.network(), (self.strategy, devices, self.replicas)
-        m, order, sizes = self.microbatches, self.schedule, self.stages
-        return strategies.split(net, *where, microbatches=m, schedule=order, sizes=sizes)
+        how: dict[str, Any] = {"schedule": self.schedule, "sizes": self.stages}
+        m, clips = self.microbatches, self.clip > 0
+        return strategies.split(net, *where, microbatches=m, clips=clips, **how)
 
     def refusal(self, devices: int) -> str:
+        if self.net == "gpt" and not self.depth:
+            return "--net gpt needs a block: ask for a --depth of 1 or more"
+        return self._without_meaning(devices) or self._impossible(devices)
+
+    def _without_meaning(self, devices: int) -> str:
+        """Which flag means nothing beside the others."""
+        if self.net == "gpt" and self.momentum != 0.9:
+            return "--momentum means nothing for --net gpt: it is trained by Adam"
+        if self.strategy != "pipeline" and (self.stages or self.schedule != "1f1b"):
+            flag = "stages" if self.stages else "schedule"
+            return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
+        if self.strategy == "data" and self.replicas not in (1, devices):
+            return "--strategy data has a replica on each device: --replicas is for the others"
+        return ""
+
+    def _impossible(self, devices: int) -> str:
+        if self.strategy == "data":
+            return ""
         net, group = self.network(), devices // self.replicas
         layers, stages = len(net.units), self.stages
-        if self.strategy != "pipeline" and (stages or self.schedule != "1f1b"):
-            flag = "stages" if stages else "schedule"
-            return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
-        if self.strategy == "data":
-            if self.replicas in (1, devices):
-                return ""
-            return "--strategy data has a replica on each device: --replicas is for the others"
         why = strategies.refusal(net, self.strategy, devices, self.replicas)
         if self.strategy == "pipeline" and why and group > layers:
             return f"{why}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
@@ -104,14 +143,21 @@ class StrategiesOptions(Options):
         return why
 
     def no_native(self, framework: str) -> str:
+        if self.net != "lenet":
+            return "native versions are for --net lenet"
         lacks = NO_NATIVE.get(framework)
         if lacks is None:
             return f"there are no native versions in {framework}"
         schedule = lacks.get(self.schedule, "") if self.strategy == "pipeline" else ""
         return lacks.get(self.strategy, schedule)
 
+    def describe(self) -> str:
+        """Without what only the other net has."""
+        idle = ("net lenet", "clip 0", "clip 0.0", "momentum 0.9" if self.net == "gpt" else "")
+        return ", ".join(words for words in super().describe().split(", ") if words not in idle)
+
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
-        return self.plan(devices).usage(examples, itemsize)
+        return self.plan(devices).usage(examples, itemsize, len(self.state) * itemsize)
 
     def parts(self, devices: int) -> int:
         sharded = strategies.STRATEGIES[self.strategy].sharded
@@ -120,6 +166,7 @@ class StrategiesOptions(Options):
     def way(self) -> str:
         several = self.replicas > 1 and self.strategy != "data"
         way = f"{self.strategy}x{self.replicas}" if several else self.strategy
+        way = way if self.net == "lenet" else f"{self.net}-{way}"
         return f"native-{way}" if self.native else way
 
 
@@ -132,5 +179,18 @@ CHAPTER: Final = ChapterSpec(
     presets={
         "book": {**scratch.CHAPTER.presets["book"], "lr": 0.02},
         "quick": {**scratch.CHAPTER.presets["quick"], "lr": 0.03},
+    },
+    others={
+        "gpt": {
+            "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
+            "quick": {
+                "batch_size": 64,
+                "lr": 0.005,
+                "lr_decay": "linear",
+                "epochs": 8,
+                "train_examples": 8000,
+                "test_examples": 2000,
+            },
+        }
     },
 )

@@ -25,7 +25,8 @@ from common.compare.runs import (
     follows_preset,
     other_settings,
 )
-from common.records.trace import last_bias, minibatch_size
+from common.models.nets import last_bias
+from common.records.trace import minibatch_size
 
 
 def checks_of(entry: LoadedRecord, peers: Peers) -> Iterator[Check]:
@@ -130,7 +131,7 @@ def curve(run: RecordedRun, peers: Peers) -> Check | None:
     if not (expected and run.long and follows_preset(run.record.config)):
         return None
     ours, theirs = (run.curve(losses["losses"]) for losses in (run.arrays, expected))
-    return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve.limit)
+    return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.config.net].curve.limit)
 
 
 def second(run: RecordedRun, peers: Peers) -> Check | None:
@@ -233,7 +234,7 @@ def gpus(run: RecordedRun, peers: Peers) -> Check | None:
 def accuracy(run: RecordedRun, peers: Peers) -> Check | None:
     """A run's accuracy against its floor, which is known of whole presets."""
     config = run.record.config
-    limits = LIMITS[run.record.chapter].floor
+    limits = LIMITS[run.record.config.net].floor
     if (config.preset, config.dataset) not in limits or not follows_preset(config):
         return None
     least = limits[config.preset, config.dataset].limit
@@ -270,7 +271,7 @@ def spread(run: RecordedRun, peers: Peers) -> Check | None:
     other_name = max(gaps, key=lambda name: gaps[name])
     where = "next to the median" if other_name == framework else f"from {other_name}"
     config = run.record.config
-    limit = LIMITS[run.record.chapter].spread[config.preset, config.dataset].limit
+    limit = LIMITS[run.record.config.net].spread[config.preset, config.dataset].limit
     return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 

@@ -1,38 +1,17 @@
-"""Both nets in NumPy, forward and backward, by formulas that are derived by hand.
+"""The nets in NumPy, and a step of training: the gradient, and what its rounding is relative to."""
 
-They share no code with any framework. In float64 a step is exact, except for rounding.
-
-A layer returns its output and appends its backward pass to a tape: a function from the gradient of
-the output to that of the input, which stores those of weights. Images are (n, channels, rows,
-columns).
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.distances import largest, wide
+from common.compare.numpy_gpt import GPT
+from common.compare.numpy_pass import MOMENTUM, Bounds, Pass, Unit, through
 from common.models.nets import BLOCKS, STAGES
-
-Back = Callable[[Array], Array]
-Bounds = Sequence[tuple[int, int]]
-Unit = tuple[int, tuple[int, ...]]
-"""A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
-
-EPSILON: Final = 1e-5
-MOMENTUM: Final = 0.1
-"""Of batch normalization, as PyTorch has them by default; runs take theirs from elsewhere."""
-
-SUMS: Final = 0.25
-"""If a gradient nearly cancels: the part of its sum of magnitudes that replaces its largest entry.
-
-Rounding in float32 is at most 1.3e-5 of that sum in all suites, and up to 6.1e-5 of the largest
-entry of gradients that do not cancel. So one limit holds for both.
-"""
 
 DOUBT: Final = 4.0
 """Times as far from 0 as rounding moves its layer's inputs: a unit in doubt, at most."""
@@ -40,184 +19,6 @@ DOUBT: Final = 4.0
 MOST_UNITS: Final = 32
 AT_ONCE: Final = 20
 """Images whose logits are computed at once."""
-
-
-class Pass:
-    """One pass over a minibatch, in the dtype of `weights`.
-
-    Each of `shards` is normalized by itself; without any, running statistics are used.
-    The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
-    is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
-    the number of terms.
-    `seen` has the mean and the variance of each shard, by the names of running statistics,
-    `averaged` the number of pixels that each is over.
-    Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
-    """
-
-    def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
-        self.weights, self.tape = weights, list[Back]()
-        self.shards = [(a, b) for a, b in shards if b > a]  # empty shards count nowhere
-        self.gradients: Weights = {}
-        self.added: dict[str, float] = {}
-        self.terms: dict[str, int] = {}
-        self.seen: dict[str, list[Array]] = {}
-        self.averaged: dict[str, list[int]] = {}
-        self.relu_inputs: list[Array] = []
-        self.flipped: set[Unit] = set()
-
-    def forward(self, X: Array) -> Array:
-        raise NotImplementedError
-
-    def backward(self, d: Array) -> None:
-        through(self.tape, d)
-
-    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
-        weight = self.weights[f"{name}.weight"]
-        matrix = weight.reshape(len(weight), -1)
-        first = not self.relu_inputs
-        # With images last, patches are copied in long runs.
-        around = (padding, padding)
-        padded = np.pad(X.transpose(1, 2, 3, 0), [(0, 0), around, around, (0, 0)])
-        positions = [(side - weight.shape[2]) // stride + 1 for side in padded.shape[1:3]]
-        shape = (len(weight), *positions, len(X))
-        out = (matrix @ patches(padded, weight.shape[2], stride)).reshape(shape)
-
-        def backward(d: Array) -> Array:
-            d = d.transpose(1, 2, 3, 0).reshape(len(weight), -1)
-            seen = patches(padded, weight.shape[2], stride)
-            d_weight = (d @ seen.T).reshape(weight.shape)
-            self.gradients[f"{name}.weight"] = d_weight
-            self.gradients[f"{name}.bias"] = d.sum(axis=1)
-            if not self.flipped:
-                # A scale needs no more than single precision, which takes half the time.
-                sizes = [np.abs(values.astype(np.float32)) for values in (d, seen)]
-                most = SUMS * float((sizes[0] @ sizes[1].T).max())
-                self.added[f"{name}.weight"] = max(most, largest(d_weight))
-                self.added[f"{name}.bias"] = largest_sum(d, axis=1)
-                self.terms |= dict.fromkeys((f"{name}.weight", f"{name}.bias"), d.shape[1])
-            if first:  # the gradient of images is not needed
-                return d
-            parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
-            d_padded = np.zeros_like(padded)
-            for i, window in enumerate(windows(padded.shape, weight.shape[2], stride)):
-                d_padded[window] += parts[:, i]
-            inner = slice(padding, -padding or None)
-            return d_padded[:, inner, inner].transpose(3, 0, 1, 2)
-
-        self.tape.append(backward)
-        return out.transpose(3, 0, 1, 2) + self.weights[f"{name}.bias"][:, None, None]
-
-    def norm(self, X: Array, name: str) -> Array:
-        """Batch normalization; without shards, by the running statistics."""
-        axes = 0, 2, 3
-        scale = self.weights[f"{name}.weight"][:, None, None]
-        shift = self.weights[f"{name}.bias"][:, None, None]
-        old = {key: self.weights[f"{name}.running_{key}"] for key in ("mean", "var")}
-        if not self.shards:
-            deviation = np.sqrt(old["var"] + EPSILON)[:, None, None]
-            return (X - old["mean"][:, None, None]) / deviation * scale + shift
-        normal = np.empty_like(X)
-        deviations = []
-        for a, b in self.shards:
-            new = {"mean": X[a:b].mean(axis=axes), "var": X[a:b].var(axis=axes)}
-            deviations.append(np.sqrt(new["var"] + EPSILON)[:, None, None])
-            normal[a:b] = (X[a:b] - new["mean"][:, None, None]) / deviations[-1]
-            for key, value in new.items():
-                self.seen.setdefault(f"{name}.running_{key}", []).append(value)
-                pixels = (b - a) * X.shape[2] * X.shape[3]
-                self.averaged.setdefault(f"{name}.running_{key}", []).append(pixels)
-
-        def backward(d: Array) -> Array:
-            for kind, terms in (("weight", d * normal), ("bias", d)):
-                self.gradients[f"{name}.{kind}"] = terms.sum(axis=axes)
-                if not self.flipped:
-                    self.added[f"{name}.{kind}"] = largest_sum(terms, axis=axes)
-                    self.terms[f"{name}.{kind}"] = d[:, 0].size
-            d_normal = d * scale
-            d_in = np.empty_like(X)
-            for (a, b), deviation in zip(self.shards, deviations, strict=True):
-                part, unit = d_normal[a:b], normal[a:b]
-                along = (part * unit).mean(axis=axes)[:, None, None]
-                centred = part - part.mean(axis=axes)[:, None, None]
-                d_in[a:b] = (centred - unit * along) / deviation
-            return d_in
-
-        self.tape.append(backward)
-        return normal * scale + shift
-
-    def relu(self, X: Array) -> Array:
-        layer = len(self.relu_inputs)
-        self.relu_inputs.append(X)
-
-        def backward(d: Array) -> Array:
-            opened = X > 0
-            for index in (index for at, index in self.flipped if at == layer):
-                opened[index] = not opened[index]
-            return d * opened
-
-        self.tape.append(backward)
-        return np.maximum(X, 0)
-
-    def pool(self, X: Array) -> Array:
-        """Means of 2 x 2 windows; an odd edge is dropped."""
-        h = X.shape[2] // 2 * 2
-        w = X.shape[3] // 2 * 2
-
-        def backward(d: Array) -> Array:
-            d_in = np.zeros_like(X)
-            for i, j in product((0, 1), repeat=2):
-                d_in[:, :, i:h:2, j:w:2] = d / 4
-            return d_in
-
-        self.tape.append(backward)
-        corners = [X[:, :, i:h:2, j:w:2] for i, j in product((0, 1), repeat=2)]
-        mean: Array = sum(corners[1:], corners[0]) / 4
-        return mean
-
-    def mean_pool(self, X: Array) -> Array:
-        pixels = X.shape[2] * X.shape[3]
-        self.tape.append(lambda d: np.broadcast_to(d[:, :, None, None] / pixels, X.shape))
-        mean: Array = X.mean(axis=(2, 3))
-        return mean
-
-    def flatten(self, X: Array) -> Array:
-        self.tape.append(lambda d: d.reshape(X.shape))
-        return X.reshape(len(X), -1)
-
-    def dense(self, X: Array, name: str) -> Array:
-        weight = self.weights[f"{name}.weight"]
-
-        def backward(d: Array) -> Array:
-            self.gradients[f"{name}.weight"] = X.T @ d
-            self.gradients[f"{name}.bias"] = d.sum(axis=0)
-            return d @ weight.T
-
-        self.tape.append(backward)
-        return X @ weight + self.weights[f"{name}.bias"]
-
-
-def through(tape: Sequence[Back], d: Array) -> Array:
-    """The gradient of a layer's input, from that of a later layer's output."""
-    for back in reversed(tape):
-        d = back(d)
-    return d
-
-
-def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
-    return SUMS * float(np.abs(terms).sum(axis=axis).max())
-
-
-def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
-    """Where each entry of a window lies in images (channels, rows, columns, n)."""
-    last = [side - size + 1 for side in shape[1:3]]
-    for i, j in product(range(size), repeat=2):
-        yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)
-
-
-def patches(padded: Array, size: int, stride: int) -> Array:
-    """The windows of images, each a column."""
-    cut = [padded[window] for window in windows(padded.shape, size, stride)]
-    return np.stack(cut, axis=1).reshape(len(padded) * size * size, -1)
 
 
 class LeNet(Pass):
@@ -261,7 +62,8 @@ class ResNet18(Pass):
         return self.relu(out + shortcut)
 
 
-NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
+NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet, "gpt": GPT}
+"""By `Config.net`."""
 
 
 @dataclass(frozen=True)
@@ -283,23 +85,23 @@ class Step:
     averaged: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
-    """The logits (n, 10) of images in evaluation mode, in float64."""
+def logits(net: str, X: Array, weights: Mapping[str, Array]) -> Array:
+    """The logits of examples in evaluation mode, in float64."""
     exact = doubled(weights)
     parts = [X[i : i + AT_ONCE].astype(np.float64) for i in range(0, len(X), AT_ONCE)]
-    return np.concatenate([NETS[chapter](exact).forward(part) for part in parts])
+    return np.concatenate([NETS[net](exact).forward(part) for part in parts])
 
 
-def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
-    net = NETS[chapter](doubled(weights), shards)
-    output = net.forward(X.astype(np.float64))
+def step(net: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
+    run = NETS[net](doubled(weights), shards)
+    output = run.forward(X.astype(np.float64))
     loss, d = cross_entropy(output, y)
-    net.backward(d)
+    run.backward(d)
     loss_scale = max(loss, largest(output))
-    scales = {k: net.added.get(k) or largest(grad) or 1.0 for k, grad in net.gradients.items()}
-    statistics = {name: moved(net.weights[name], seen[0]) for name, seen in net.seen.items()}
-    seen = net.seen, net.averaged
-    return Step(loss, loss_scale, net.gradients, statistics, scales, net.terms, *seen)
+    scales = {k: run.added.get(k) or largest(grad) or 1.0 for k, grad in run.gradients.items()}
+    statistics = {name: moved(run.weights[name], seen[0]) for name, seen in run.seen.items()}
+    seen = run.seen, run.averaged
+    return Step(loss, loss_scale, run.gradients, statistics, scales, run.terms, *seen)
 
 
 def moved(running: Array, seen: Array) -> Array:
@@ -312,13 +114,18 @@ def doubled(weights: Mapping[str, Array]) -> Weights:
 
 
 def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:
-    """The mean loss of logits (n, 10) and classes (n,), and its gradient for the logits."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    every = np.arange(len(y))
-    d = np.exp(log_p)
-    d[every, y] -= 1
-    return float(-log_p[every, y].mean()), d / len(y)
+    """The mean loss of logits (..., classes) and labels (...), and its gradient for the logits.
+
+    The mean is over the labels that there are; -1 is none.
+    """
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    counted = np.nonzero(y >= 0)
+    here = (*counted, y[counted])
+    d = np.exp(log_p) * (y >= 0)[..., None]
+    d[here] -= 1
+    count = len(counted[0])
+    return float(-log_p[here].sum() / count), d / count
 
 
 def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
@@ -343,11 +150,11 @@ class Doubt:
     """The `units` in doubt of a step, nearest to zero first."""
 
     def __init__(
-        self, chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
+        self, net: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
     ) -> None:
-        rounded = NETS[chapter](weights, shards)
+        rounded = NETS[net](weights, shards)
         rounded.forward(X)
-        self.exact = NETS[chapter](doubled(weights), shards)
+        self.exact = NETS[net](doubled(weights), shards)
         _, self.d = cross_entropy(self.exact.forward(X.astype(np.float64)), y)
         self.exact.backward(self.d)
         self.right = self.exact.gradients

@@ -18,8 +18,10 @@ import numpy as np
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
+from common.compare.adam_steps import Moments, clipped, shown, update
 from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import LIMITS, Tolerances
+from common.compare.numpy_pass import MOMENTUM, Unit
 from common.compare.runs import RecordedRun
 from common.data.dataset import Bytes
 from common.models.weights_file import digest
@@ -119,7 +121,9 @@ def recompute(
 
 # What follows is not the code by which runs have their pixels and shards.
 def pixels(images: Bytes, dtype: str) -> Array:
-    """Images (n, 28, 28) of bytes as (n, 1, 28, 28) in 0..1."""
+    """Images (n, 28, 28) of bytes as (n, 1, 28, 28) in 0..1; texts (n, s) as they are."""
+    if images.ndim == 2:
+        return images.astype(np.int64)
     scaled: Array = np.divide(images.reshape(-1, 1, 28, 28), 255, dtype=dtype)
     return scaled
 
@@ -138,16 +142,16 @@ def weights_after(run: RecordedRun, step: int) -> Weights:
 
 def probe_logits(run: RecordedRun, step: int) -> Array:
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
-    return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
+    return numpy_nets.logits(run.record.config.net, probe, weights_after(run, step))
 
 
 def checked_logits(run: RecordedRun) -> dict[int, Array]:
-    """The logits (m, 10) of the checked test images after epochs, by the step, if that is kept."""
+    """The logits of the checked test images after epochs, by the step, if that is kept."""
     config, kept = run.record.config, {*traced_steps(run.record.config), len(run.record.losses)}
     X = pixels(run.arrays["test/images"], config.dtype)
     ends = (config.steps_before(epoch) for epoch in range(1, config.number_of_epochs() + 1))
     due = (step for step in ends if step in kept)
-    return {step: numpy_nets.logits(config.chapter, X, weights_after(run, step)) for step in due}
+    return {step: numpy_nets.logits(config.net, X, weights_after(run, step)) for step in due}
 
 
 def wrong_prediction(run: RecordedRun, tested: Mapping[int, Array]) -> str:
@@ -161,11 +165,11 @@ def wrong_prediction(run: RecordedRun, tested: Mapping[int, Array]) -> str:
         if (step := config.steps_before(epoch)) in tested:
             logits = tested[step]
             with np.errstate(invalid="ignore"):
-                near = logits >= logits.max(axis=1, keepdims=True) - 2 * limit * largest(logits)
-            right = (near & (np.arange(10) == classes[:, None])).any(axis=1)
+                near = logits >= logits.max(axis=-1, keepdims=True) - 2 * limit * largest(logits)
+            right = np.take_along_axis(near, classes[..., None].astype(np.int64), -1)[..., 0]
             if not right.all():
-                i = int(right.argmin())
-                where = f"test image {places[i] + 1} after epoch {epoch}"
+                i = tuple(np.argwhere(~right)[0])
+                where = f"test example {places[i[0]] + 1} after epoch {epoch}"
                 return f"the class of {where} is {classes[i]}, by its weights {logits[i].argmax()}"
     return ""
 
@@ -189,11 +193,13 @@ class RecordedStep:
         self.loss = run.record.losses[number - 1]
         self.lr = run.learning_rate(number)
         self.momentum = config.options.momentum
+        self.clip = config.settings().get("clip", 0.0)
         self.before = weights_after(run, number - 1)
         self.after = weights_after(run, number)
         # Empty before the first step and after the last one.
         self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
         self.velocity_after = part(arrays, f"trace/momentum/{number}/")
+        self.moments = [self.moments_after(arrays, step) for step in (number - 1, number)]
         self.own_before, self.own_after = (
             part(arrays, f"trace/statistics/{step}/") for step in (number - 1, number)
         )
@@ -206,13 +212,17 @@ class RecordedStep:
             self.own_before = {}
         self.shards = run.shards
         X = pixels(arrays[f"trace/images/{number}"], config.dtype)
-        y = arrays[f"trace/labels/{number}"]
+        y = arrays[f"trace/labels/{number}"].astype(np.int64)
+        y = np.where(y == 255, -1, y)
         bounds = consecutive(len(y), run.shards or 1)
-        self.minibatch = run.record.chapter, X, y, self.before, bounds
+        self.minibatch = config.net, X, y, self.before, bounds
         self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
         self.scale = self.repeated(self.right.scales)
-        self.summing = LIMITS[run.record.chapter].per_term * self.repeated(self.right.terms)
+        self.summing = LIMITS[run.record.config.net].per_term * self.repeated(self.right.terms)
+
+    def moments_after(self, arrays: Mapping[str, Array], step: int) -> Mapping[str, Weights]:
+        return {kind: part(arrays, f"trace/{kind}/{step}/") for kind in ("momentum", "variance")}
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)
@@ -236,6 +246,8 @@ class RecordedStep:
         would explain anything. Also hidden is a step in which rounding may change each entry of a
         tensor by more than its largest gradient.
         """
+        if "variance" in limits:
+            return self.compare_adam(), 0, False
         limit = limits["update"].limit
         carried: Array | float = 0.0
         if self.velocity_before:
@@ -264,6 +276,26 @@ class RecordedStep:
         lost = any(values.min() > 1 for values in self.by_name(hidden).values())
         return distances, flipped, lost or "update" not in distances
 
+    def compare_adam(self) -> dict[str, list[Distance]]:
+        """The distances of a step of Adam, by what its moments show."""
+        before, after = (
+            Moments(*(self.vector(x) if x else np.zeros(self.exact.shape) for x in kept.values()))
+            for kept in self.moments
+        )
+        eps, exact = np.finfo(self.dtype).eps, clipped(self.exact, self.clip)
+        seen, rounding = shown(before, after)
+        scale = self.scale * np.abs(exact).max() / np.abs(self.exact).max()
+        off = (seen.momentum - exact) / scale
+        squares = (seen.variance - exact**2) / scale**2
+        moved, hidden = movement(self.vector(self.before), self.vector(self.after), self.lr)
+        loss = distance(np.array([self.loss]), np.array([self.right.loss]), self.right.loss_scale)
+        return {
+            "loss": [Distance("loss", loss[0], "the loss")],
+            "momentum": self.distances(beyond(off, eps * rounding.momentum / scale)),
+            "variance": self.distances(beyond(squares, eps * rounding.variance / scale**2)),
+            "update": self.distances(beyond(moved - update(after, self.number), eps * hidden)),
+        }
+
     def statistics_of_others(self) -> tuple[Weights, Weights]:
         """Running statistics of devices after the first, and what is due, as far as it is known."""
         ours, due = Weights(), Weights()
@@ -290,7 +322,7 @@ class RecordedStep:
         path, kind = name.rsplit("_", 1)
         mean, variance = (self.right.seen[f"{path}_{key}"][shard] for key in ("mean", "var"))
         size = np.sqrt(mean**2 + variance) if kind == "mean" else variance
-        epsilons = numpy_nets.MOMENTUM * self.right.averaged[name][shard] / 2
+        epsilons = MOMENTUM * self.right.averaged[name][shard] / 2
         rounding = np.finfo(self.dtype).eps * epsilons * size
         nearer: Array = due + np.sign(ours - due) * beyond(ours - due, rounding)
         return nearer
@@ -314,11 +346,11 @@ class RecordedStep:
             return left, gained, 0, 0
         doubt = numpy_nets.Doubt(*self.minibatch)
 
-        def together(units: Sequence[numpy_nets.Unit]) -> Array:
+        def together(units: Sequence[Unit]) -> Array:
             return self.vector(doubt.gain(units)) / self.scale
 
-        tried: dict[numpy_nets.Unit, Array] = {}
-        chosen: list[numpy_nets.Unit] = []
+        tried: dict[Unit, Array] = {}
+        chosen: list[Unit] = []
         units = iter(doubt.units)
         while limit < left.max() and (more := [*islice(units, max(1, len(tried)))]):
             tried |= {unit: together([unit]) for unit in more}
@@ -343,10 +375,10 @@ def beyond(off: Array, hidden: Array | float) -> Array:
 def explaining(
     off: Array,
     hidden: Array,
-    tried: Mapping[numpy_nets.Unit, Array],
+    tried: Mapping[Unit, Array],
     limit: float,
-    together: Callable[[Sequence[numpy_nets.Unit]], Array],
-) -> tuple[list[numpy_nets.Unit], Array]:
+    together: Callable[[Sequence[Unit]], Array],
+) -> tuple[list[Unit], Array]:
     """The fewest units that bring `off` (n,) to the limit, and what they add (n,) together.
 
     `tried` has what each adds by itself. Each time that unit is chosen whose effect removes most of
@@ -355,7 +387,7 @@ def explaining(
     # Most entries may be such that no effect brings them out.
     shown = sum(map(np.abs, tried.values()), np.abs(off)) > hidden
     most, effects = hidden[shown], {unit: effect[shown] for unit, effect in tried.items()}
-    chosen: list[numpy_nets.Unit] = []
+    chosen: list[Unit] = []
     gained = np.zeros_like(off)
     rest = off[shown]
     while effects and (left := beyond(rest, most)).max(initial=0) > limit:

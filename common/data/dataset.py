@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.data.download import SHA256, DownloadError, located
+from common.data.sums import NO_LABEL, sums
 from common.data.synthetic import synthetic
 
 Bytes = NDArray[np.uint8]
 Batch = tuple[Bytes, Bytes]
-"""Images (n, 28, 28) and labels (n,), as bytes."""
+"""Images (n, 28, 28) and labels (n,), or texts and labels (n, s), as bytes."""
 
 First = tuple[int | None, int | None]
 """The numbers of examples for training and for testing; None: all."""
@@ -24,7 +25,10 @@ First = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images (n, 28, 28) and labels (n,) as bytes, for training and for testing."""
+    """Images (n, 28, 28) and labels (n,) as bytes, for training and for testing.
+
+    Or texts (n, s) and labels (n, s), of which some are `NO_LABEL`.
+    """
 
     name: str
     train_images: Bytes
@@ -56,12 +60,14 @@ class Dataset:
 def load(
     name: str, data_dir: Path | None, notify: Callable[[str], None], first: First = (None, None)
 ) -> Dataset:
-    """The `first` examples of "fashion-mnist" or "synthetic"; "auto": the former if it is there.
+    """The `first` examples of a data set; "auto": "fashion-mnist" if it is there, else "synthetic".
 
     Fashion-MNIST is read from `data_dir`, else `$FASHION_MNIST_DIR` (empty: there is none), else
     the user's cache, else downloaded; a named folder without the right files is an error.
     `notify` gets a line on a download and on falling back. Raises RequestError.
     """
+    if name == "sums":
+        return Dataset(name, *sums()).first(*first)
     if name != "synthetic":
         try:
             return read_fashion_mnist(located(data_dir, notify), first).first(*first)
@@ -95,9 +101,15 @@ def pixels(images: Bytes, dtype: str) -> Array:
     return scaled
 
 
-def numbers(images: Bytes, labels: Bytes, dtype: str) -> tuple[Array, Array]:
-    """A minibatch for training: pixels (n, 1, 28, 28) in 0..1 and 64-bit labels (n,)."""
-    return pixels(images, dtype), labels.astype(np.int64)
+def inputs(examples: Bytes, dtype: str) -> Array:
+    """What a net takes: pixels of images, or the tokens (n, s) of texts in 64 bits."""
+    return pixels(examples, dtype) if examples.ndim == 3 else examples.astype(np.int64)
+
+
+def numbers(examples: Bytes, labels: Bytes, dtype: str) -> tuple[Array, Array]:
+    """A minibatch for training, with 64-bit labels, -1 for none."""
+    wide = labels.astype(np.int64)
+    return inputs(examples, dtype), np.where(wide == NO_LABEL, -1, wide)
 
 
 def minibatches(

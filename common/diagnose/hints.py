@@ -8,11 +8,12 @@ import numpy as np
 
 from common.base.arrays import part
 from common.compare.distances import compare, distance, largest
-from common.compare.numpy_nets import MOMENTUM
+from common.compare.numpy_pass import MOMENTUM
 from common.compare.recorded_steps import Recomputed, RecordedStep, movement
 from common.compare.runs import RecordedRun
 from common.data.dataset import pixels
 from common.diagnose.mistakes import ROUNDED, Update, fit, flat, mistake, numbered, wrong_logits
+from common.diagnose.tokens import token_hint
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
 
@@ -26,6 +27,8 @@ CLOSE: Final = 100
 def hint(run: RecordedRun, recomputed: Recomputed) -> str:
     """A line on what fits a run where it is wrong first; empty if nothing does."""
     limits, ours = run.limits, run.arrays["logits/before"]
+    if run.record.config.net == "gpt":
+        return (text := token_hint(run, recomputed)) and f"{FITS}{text}"
     if distance(ours, recomputed.expected["logits/before"])[0] > limits["forward"]:
         X = pixels(run.arrays["probe/images"], run.record.config.dtype)
         probe = run.record.chapter, part(run.arrays, "trace/weights/0/"), X, ours

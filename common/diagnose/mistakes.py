@@ -17,7 +17,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.distances import distance
-from common.compare.numpy_nets import EPSILON
+from common.compare.numpy_pass import EPSILON
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
 from common.terminal.tables import listed
@@ -145,7 +145,7 @@ def mistake(
             kind = "update"
         elif shares[1] == 1:
             found = f"is {scaled(shares[0], len(update.X), update.counts, update.full)}"
-    if not found:
+    if not found and update.chapter != "gpt":
         grad = flat(update.exact().gradients, wrong)
         limit = min(update.rounding, distance(applied, grad)[0] / 100)
         tried = ((text, fit(applied, x, limit)) for text, x in slips(update, wrong, previous))

@@ -34,7 +34,7 @@ def parser(kinds: Sequence[str]) -> Parser:
     add("file", metavar="FILE[:NAME]", help="where it is (NAME: the name of the kind)")
     add("--framework", choices=FRAMEWORKS, help="hand its tensors, on simulated devices")
     add("--dtype", choices=("float32", "float64"), help="(float64; allreduce: both)")
-    add("--net", choices=("lenet", "resnet18"), help="the net of `step` and `model` (lenet)")
+    add("--net", choices=("lenet", "resnet18", "gpt"), help="the net of `step` and `model` (lenet)")
     add("--clip", type=above_zero, metavar="N", help="the global norm by which `step` clips")
     add("--timeout", type=above_zero, default=60.0, metavar="S", help="seconds it may take (60)")
     return command

@@ -48,7 +48,7 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
     previous: Update | None = None
     for number, (count, lr) in enumerate(zip(sizes, (0.1, 0.05, 0.2), strict=True), 1):
         yield f"step {number}, of {count} examples"
-        before, (X, y) = after, examples(count, dtype)
+        before, (X, y) = after, examples(count, dtype, setting.net)
         mask = np.array([*(MASKS[count] if masked else "1" * count)], int).astype(dtype)
         every = Update(chapter, X, y, before, {})
         if setting.clip < inf:

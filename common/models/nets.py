@@ -1,9 +1,10 @@
-"""The two models: canonical names and shapes of their weights.
+"""The models: canonical names and shapes of their weights.
 
 Convolutions are (out channels, in channels, rows, columns), dense layers (in, out).
 """
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 Shapes = dict[str, tuple[int, ...]]
@@ -36,6 +37,10 @@ EPSILON: Final = 1e-5
 """Added to a variance before the root, in batch normalization."""
 
 
+LAYER_NORM_EPSILON: Final = 2.0**-17
+"""The same in layer normalization; a power of 2 is the same number in every dtype."""
+
+
 def resnet18_shapes(width: int) -> Shapes:
     """ResNet-18's tensors; at width 64, the book's, 11,175,818 parameters."""
     shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
@@ -64,13 +69,61 @@ def layer_shapes(width: int) -> Shapes:
     return shapes | {"fc": (10,)}
 
 
+def gpt_shapes(
+    depth: int, hidden: int = 45, heads: int = 3, vocabulary: int = 13, sequence: int = 9
+) -> Shapes:
+    """A decoder of `depth` blocks, as GPT-2 (Radford et al., 2019), with a head of its own.
+
+    Heads have an axis of their own; each has its query, key and value side by side. By default
+    devices can divide hardly a tensor evenly.
+    """
+    size, inner = hidden // heads, 4 * hidden
+    shapes: Shapes = {"embed.weight": (vocabulary, hidden), "embed.position": (sequence, hidden)}
+    for block in range(1, depth + 1):
+        attention, mlp = f"block{block}.attention", f"block{block}.mlp"
+        shapes |= _layer_norm(attention, hidden) | {
+            f"{attention}.qkv.weight": (hidden, heads, 3 * size),
+            f"{attention}.qkv.bias": (heads, 3 * size),
+            f"{attention}.proj.weight": (heads, size, hidden),
+            f"{attention}.proj.bias": (hidden,),
+        }
+        shapes |= _layer_norm(mlp, hidden) | {
+            f"{mlp}.up.weight": (hidden, inner),
+            f"{mlp}.up.bias": (inner,),
+            f"{mlp}.down.weight": (inner, hidden),
+            f"{mlp}.down.bias": (hidden,),
+        }
+    return {**shapes, **_layer_norm("head", hidden), "head.weight": (hidden, vocabulary)}
+
+
+def deviation(name: str, shapes: Shapes) -> float:
+    """The standard deviation of an initial weight: the book's, or GPT-2's.
+
+    There, the weights that add to the residual stream are smaller, by the root of their number.
+    """
+    if "embed.weight" not in shapes:
+        return 0.01
+    residual = (".proj.weight", ".down.weight")
+    number = sum(each.endswith(residual) for each in shapes)
+    return float(0.02 / math.sqrt(number)) if name.endswith(residual) else 0.02
+
+
 def trainable(name: str) -> bool:
     """Whether a weight is trained; batch normalization's running statistics are not."""
     return not name.endswith((".running_mean", ".running_var"))
 
 
+def last_bias(names: Iterable[str]) -> str:
+    """The name of the last layer's bias, of the names of all weights in the net's order."""
+    return [name for name in names if name.endswith(".bias")][-1]
+
+
 def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
     return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
+
+
+def _layer_norm(name: str, width: int) -> Shapes:
+    return {f"{name}.norm.weight": (width,), f"{name}.norm.bias": (width,)}
 
 
 def _norm(name: str, channels: int) -> Shapes:

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.files import require_regular, write_atomically
-from common.models.nets import Shapes
+from common.models.nets import Shapes, deviation
 
 TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n in (1, 2, 4, 8)} | {
     "BOOL": "?",
@@ -137,15 +137,15 @@ def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype
 
 
 def initial_weights(shapes: Shapes, seed: int, dtype: str) -> Weights:
-    """The book's initial weights: from N(0, 0.01²), biases 0; batch normalization: identity.
+    """Initial weights: normal, the book's from N(0, 0.01²), biases 0; normalization: identity.
 
     They are rounded to float32 in either dtype, so that float64 and float32 runs start alike.
     """
     random = np.random.RandomState(seed)
     weights = {}
     for name, shape in shapes.items():
-        if name.endswith(".weight") and len(shape) > 1:
-            drawn = 0.01 * random.standard_normal(shape)
+        if not name.endswith(".bias") and len(shape) > 1:
+            drawn = deviation(name, shapes) * random.standard_normal(shape)
         else:
             ones = name.endswith((".weight", ".running_var"))
             drawn = np.ones(shape) if ones else np.zeros(shape)

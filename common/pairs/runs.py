@@ -85,7 +85,7 @@ def compare_runs(
     if tolerance is None and coarser.long:
         curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
         # Two right runs could be two limits apart.
-        limit = 2 * LIMITS[coarser.record.chapter].curve.limit
+        limit = 2 * LIMITS[coarser.record.config.net].curve.limit
         checks.append(farthest("curve", compare(curve, right, ""), limit))
     return PairVerdict(checks, notes)
 

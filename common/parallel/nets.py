@@ -9,10 +9,20 @@ from itertools import accumulate, combinations, groupby, pairwise
 from typing import Any, Final
 
 from common.base.errors import RequestError
-from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
+from common.models.nets import (
+    Shapes,
+    gpt_shapes,
+    layer_shapes,
+    lenet_shapes,
+    resnet18_shapes,
+    trainable,
+)
 
 RECOMPUTE: Final = ("none", "selective", "full")
-"""Recomputed in the backward pass: nothing, the attention's scores, whole blocks."""
+"""Recomputed in the backward pass: nothing, the attention's scores, whole blocks.
+
+The net that runs has a fourth, "layers": of attention and MLP, only the inputs are kept.
+"""
 
 ATTENTION: Final = ("flash", "scores")
 """Keeps no scores of all pairs of tokens (FlashAttention, Dao et al., 2022), or keeps them."""
@@ -77,8 +87,17 @@ class Net:
     @cached_property
     def tensors(self) -> Mapping[str, list[str]]:
         """The names of each layer's parameters."""
-        layers = groupby(self.shapes, lambda name: name.rpartition(".")[0])
+        layers = groupby(self.shapes, self._layer_of)
         return {layer: list(names) for layer, names in layers}
+
+    def _layer_of(self, tensor: str) -> str:
+        layer = tensor.rpartition(".")[0]
+        return layer if layer in self.positions else self._layer_of(layer)
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """The number of words; 0 without any."""
+        return self.blocks.vocabulary if self.blocks else 0
 
     @cached_property
     def unpaired(self) -> list[str]:
@@ -97,11 +116,15 @@ class Net:
 
     def output(self, layer: str) -> int:
         """The elements of a layer's output for each example, before pooling."""
-        return self.positions[layer] * self.shapes[f"{layer}.bias"][0]
+        return self.positions[layer] * self.shapes[self.tensors[layer][-1]][-1]
 
     @cached_property
     def _work(self) -> dict[str, int]:
-        sizes = {name: math.prod(shape) * (len(shape) > 1) for name, shape in self.shapes.items()}
+        sizes = {
+            name: math.prod(shape) * (len(shape) > 1 and not name.endswith(".bias"))
+            for name, shape in self.shapes.items()
+        }
+        sizes |= {name: 0 for name in sizes if name.startswith("embed.")}  # looked up
         layers = {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
         return {layer: self.positions[layer] * size for layer, size in layers.items()}
 
@@ -126,7 +149,12 @@ class Net:
         sums = [("activations", self.output(row)) for _, row in self.pairs] * times
         first = () if self.blocks else self.layers[:1]  # whose input needs no gradient
         columns = [column for column, _ in self.pairs if column not in first]
-        return [*sums, *(("gradients", self.inputs[column]) for column in columns)]
+        words = []
+        if self.vocabulary:  # embeddings, three numbers a token, the head
+            tokens, hidden = self.positions["head"], self.inputs["head"]
+            words = [("activations", n) for n in (hidden, tokens, tokens, tokens)]
+            columns.append("head")
+        return [*sums, *words, *(("gradients", self.inputs[column]) for column in columns)]
 
     def operations(self) -> tuple[int, int]:
         """Floating-point operations of a step for each example: of the net, and to recompute.
@@ -136,9 +164,12 @@ class Net:
         work = sum(map(self.work, self.layers))
         if self.blocks is None:  # nobody needs the gradient of the first layer's input
             return 6 * work - 2 * self.work(self.layers[0]), 0
-        scores = 2 * self.blocks.count * self.blocks.hidden * self.blocks.sequence
+        tokens = self.positions[self.pairs[0][0]]
+        scores = 2 * tokens * self.blocks.count * self.blocks.hidden * self.blocks.sequence
         blocks = work + scores - self.blocks.hidden * self.blocks.vocabulary
-        again = {"none": 0, "selective": scores, "full": blocks}[self.blocks.recompute]
+        again = {"none": 0, "selective": scores, "full": blocks, "layers": work}[
+            self.blocks.recompute
+        ]
         return 6 * (work + scores), 2 * again
 
     def replicated_operations(self) -> int:
@@ -205,6 +236,20 @@ def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, *
     inputs = {layer: shapes[f"{layer}.weight"][0] for unit in units for layer in unit}
     positions = {layer: int(layer != "embed") for layer in inputs}  # a look-up multiplies nothing
     return Net(shapes, positions, inputs, pairs, units, blocks=blocks)
+
+
+def gpt(depth: int) -> Net:
+    """The small transformer that runs, of `depth` blocks; an example is a sequence."""
+    shapes = gpt_shapes(depth)
+    vocabulary, hidden = shapes["embed.weight"]
+    tokens, heads = shapes["embed.position"][0], shapes["block1.attention.qkv.bias"][0]
+    blocks = [[f"block{i}.attention", f"block{i}.mlp"] for i in range(1, depth + 1)]
+    units = [["embed"], *blocks, ["head"]]
+    positions = {layer: tokens for unit in units for layer in unit}
+    inputs = dict.fromkeys(positions, tokens * hidden) | {"embed": tokens}
+    pairs = [(layer, layer) for block in blocks for layer in block]
+    sizes = Blocks(depth, hidden, heads, tokens, "layers", vocabulary=vocabulary)
+    return Net(shapes, positions, inputs, pairs, units, blocks=sizes)
 
 
 def resnet18(width: int) -> Net:

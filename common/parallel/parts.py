@@ -17,7 +17,10 @@ def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Wei
 
 
 def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
-    """The whole tensors from devices' parts. Raises RunError where copies of a part differ."""
+    """The whole tensors from devices' parts. Raises RunError where copies of a part differ.
+
+    Names may begin with the kind of a state, as in `momentum/NAME`.
+    """
     tensors: Weights = {}
     for name, layout in layouts.items():
         parts: dict[Part, Array] = {}
@@ -26,7 +29,8 @@ def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes)
                 values = held[device][name]
                 if parts.setdefault(part, values).tobytes() != values.tobytes():
                     raise diverged(name, device)
-        tensors[name] = np.empty(shapes[name], next(iter(parts.values())).dtype)
+        shape = shapes[name.rpartition("/")[2]]
+        tensors[name] = np.empty(shape, next(iter(parts.values())).dtype)
         for part, values in parts.items():
             part.of(tensors[name])[...] = values
     return tensors

@@ -48,7 +48,8 @@ class Plan(Net):
     A strategy is a subclass. By itself, each device of a group has the whole net, updates all
     of it, computes with all examples of the group, and sends nothing to the others.
 
-    `sizes` has the number of units in each stage of a pipeline; empty: stages are balanced.
+    `sizes` has the number of units in each stage of a pipeline; empty: stages are balanced. If it
+    `clips`, devices sum the squares of the gradient.
     """
 
     strategy: str
@@ -57,6 +58,7 @@ class Plan(Net):
     microbatches: int = 1
     schedule: str = "1f1b"
     sizes: Sequence[int] = ()
+    clips: bool = False
 
     words: ClassVar[str] = ""
     """The strategy, for a help."""
@@ -73,6 +75,10 @@ class Plan(Net):
     def stages(self) -> list[list[str]]:
         """The layers of each stage of a pipeline."""
         return self.cut(self.devices, self.sizes)
+
+    def first_word(self, device: int) -> int:
+        """The first word of those that a device has."""
+        return 0
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""
@@ -127,6 +133,10 @@ class Plan(Net):
         length = math.prod(shape) if axis is None else shape[axis]
         return tuple(Part(axis, *ends) for ends in shard_bounds(length, self.devices))
 
+    def counts(self, name: str, device: int) -> bool:
+        """Whether a device is the first that updates this part of a tensor."""
+        return self.updated[name].index(self.updated[name][device]) == device
+
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         """Counts the messages within a replica, in a step on `examples`."""
 
@@ -137,7 +147,7 @@ class Plan(Net):
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """The elements for each example: kept in flight, and recomputed for a microbatch."""
-        if self.blocks is None:
+        if self.blocks is None or self.blocks.recompute == "layers":
             return self.inputs_kept(device), 0
         layers = self.stages[device] if self.strategy == "pipeline" else self.layers
         return self.blocks.kept(layers, self.devices if self.strategy == "tensor" else 1)
@@ -175,6 +185,8 @@ class Plan(Net):
             group = range(replica * self.devices, (replica + 1) * self.devices)
             here = rows.stop - rows.start
             self.count_sends(here, group, ledger)
+            if self.clips:
+                ledger.allreduce(itemsize, group, "gradients")
             for device, number in enumerate(group):
                 ledger.live[number] = self.in_flight(here, device)[1]
                 for kind, size in self.memory(here, device, itemsize, state).items():

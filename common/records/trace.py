@@ -1,21 +1,22 @@
 """The arrays that a run leaves, from which single steps can be recomputed.
 
 By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the
-initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum;
+initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum, and with
+Adam `trace/variance/T/NAME`, also after the last step;
 `trace/statistics/T/NAME`, the running statistics then of each of several devices;
 `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes. `trace/bias` has the last
 layer's bias before training and after each step (steps + 1, 10): an update that is left out shows.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from common.base.arrays import Array, Weights, on_host, part
 from common.data.dataset import Bytes
-from common.models.nets import Shapes, trainable
+from common.models.nets import Shapes, last_bias, trainable
 from common.records.record import Record
 from common.settings.config import ITEMSIZE, Config
 
@@ -51,7 +52,7 @@ def traced_steps(config: Config) -> list[int]:
     most = MANY if operations <= CHEAP else WHOLE if steps <= WHOLE else FIRST
     first = [*range(1, 1 + min(steps, most))]
     later = sorted({*ends, min(ends[0] + 1, steps), steps})
-    kept = [*config.shapes().values(), *config.velocities().values()]
+    kept = [*config.shapes().values(), *config.state().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
     while wanted := sorted({*first, *later}):
         if len(around(wanted)) * size <= MOST_BYTES and len(wanted) * operations <= MOST_OPERATIONS:
@@ -75,16 +76,17 @@ def snapshots(config: Config) -> list[int]:
     return [step for step in around(traced_steps(config)) if step < last]
 
 
+def states(config: Config) -> list[int]:
+    """The steps after which the optimizer's state is kept: with Adam, also the last one."""
+    last = [config.number_of_steps()] if len(config.options.state) > 1 else []
+    return [step for step in [*snapshots(config), *last] if step]
+
+
 def checked_images(config: Config) -> Array:
     """The places (m,) of the test images whose predictions are recomputed, in order."""
     n = config.test_examples
     drawn = np.random.RandomState([config.seed, n]).permutation(n)[:CHECKED]
     return np.union1d(drawn, np.arange(n)[-CHECKED:])
-
-
-def last_bias(names: Iterable[str]) -> str:
-    """The name of the last layer's bias, of the names of all weights in the net's order."""
-    return [name for name in names if name.endswith(".bias")][-1]
 
 
 def statistics(config: Config) -> Shapes:
@@ -101,20 +103,23 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
     """Name, shape and dtype of every array that a run must leave."""
     config = record.config
     probe, layers = (min(most, config.test_examples) for most in (PROBE, LAYERS_PROBE))
-    shapes: Shapes = {"logits/before": (probe, 10), "logits/after": (probe, 10)}
+    task = config.options.task
+    shapes: Shapes = {f"logits/{when}": (probe, *task.logits) for when in ("before", "after")}
     for name, shape in config.options.layer_shapes().items():
         shapes |= {f"layers/{when}/{name}": (layers, *shape) for when in ("before", "after")}
     for name, shape in config.shapes().items():
         shapes[f"weights/{name}"] = shape
         if trainable(name):
             shapes[f"gradients/{name}"] = shape
-    shapes["trace/bias"] = config.number_of_steps() + 1, 10
-    shapes["test/logits"] = config.test_examples, 10
+    last = config.shapes()[last_bias(config.shapes())]
+    shapes["trace/bias"] = config.number_of_steps() + 1, *last
+    shapes["test/logits"] = config.test_examples, *task.logits
     for step in snapshots(config):
         shapes |= {f"trace/weights/{step}/{k}": shape for k, shape in config.shapes().items()}
-        if step:
-            momentum = config.velocities().items()
-            shapes |= {f"trace/momentum/{step}/{name}": shape for name, shape in momentum}
+    for step in states(config):
+        for key, shape in config.state().items():
+            kind, _, name = key.partition("/")
+            shapes[f"trace/{kind}/{step}/{name}"] = shape
     for step in around(traced_steps(config))[1:]:
         # Earlier steps of a resumed run may have been on fewer devices, or more.
         before = (resumed.devices for resumed in record.resumed if step <= resumed.step)
@@ -123,15 +128,15 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
             own = statistics(config).items()
             shapes |= {f"trace/statistics/{step}/{k}": (devices, *shape) for k, shape in own}
     integers = {
-        "probe/images": (probe, 28, 28),
-        "test/images": (len(checked_images(config)), 28, 28),
-        "test/labels": (config.test_examples,),
-        "test/predictions": (len(record.epochs), config.test_examples),
+        "probe/images": (probe, *task.example),
+        "test/images": (len(checked_images(config)), *task.example),
+        "test/labels": (config.test_examples, *task.label),
+        "test/predictions": (len(record.epochs), config.test_examples, *task.label),
     }
     for step in traced_steps(config):
         examples = minibatch_size(config, step)
-        integers[f"trace/images/{step}"] = (examples, 28, 28)
-        integers[f"trace/labels/{step}"] = (examples,)
+        integers[f"trace/images/{step}"] = (examples, *task.example)
+        integers[f"trace/labels/{step}"] = (examples, *task.label)
     return {
         **{name: (shape, config.dtype) for name, shape in shapes.items()},
         **{name: (shape, "uint8") for name, shape in integers.items()},
@@ -145,7 +150,8 @@ class Trace:
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
         self.around, self.dtype = set(around(traced_steps(config))), config.dtype
-        self.asks = config.velocities() or (statistics(config) if config.devices > 1 else {})
+        self.states, self.kinds = set(states(config)), config.options.state
+        self.asks = config.state() or (statistics(config) if config.devices > 1 else {})
         self.tensors: Weights = {"trace/bias": np.array([weights[last_bias(config.shapes())]])}
         self.biases: list[Any] = []
         self.after(0, weights, {})
@@ -157,8 +163,12 @@ class Trace:
     def after(self, step: int, weights: Mapping[str, Array], saved: Mapping[str, Array]) -> None:
         # Statistics may have another dtype than weights.
         own = {k: v.astype(self.dtype) for k, v in saved.items() if not trainable(k)}
-        kept = {"weights": weights, "momentum": part(saved, "momentum/")}
-        for kind, arrays in {**(kept if step in self.snapshots else {}), "statistics": own}.items():
+        kept = {"statistics": own}
+        if step in self.snapshots:
+            kept["weights"] = dict(weights)
+        if step in self.states:
+            kept |= {kind: part(saved, f"{kind}/") for kind in self.kinds}
+        for kind, arrays in kept.items():
             self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}
 
     def settle(self) -> None:
@@ -170,6 +180,8 @@ class Trace:
     def state(self, step: int) -> Weights:
         """Parameters and velocities after a step, as a checkpoint names them; none if not kept."""
         weights = part(self.tensors, f"trace/weights/{step}/")
-        velocities = part(self.tensors, f"trace/momentum/{step}/")
-        parameters = {name: values for name, values in weights.items() if trainable(name)}
-        return parameters | {f"momentum/{name}": values for name, values in velocities.items()}
+        found = {name: values for name, values in weights.items() if trainable(name)}
+        for kind in self.kinds:
+            state = part(self.tensors, f"trace/{kind}/{step}/")
+            found |= {f"{kind}/{name}": values for name, values in state.items()}
+        return found

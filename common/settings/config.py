@@ -68,7 +68,7 @@ class Config(BaseModel):
     seed: int = Field(ge=0, le=LARGEST_SEED)
     dtype: Literal["float32", "float64"]
     options: SerializeAsAny[Options]
-    dataset: Literal["fashion-mnist", "synthetic"]
+    dataset: Literal["fashion-mnist", "synthetic", "sums"]
     train_examples: Count
     test_examples: Count
     init_weights: str | None
@@ -114,9 +114,11 @@ class Config(BaseModel):
         ):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
+        if settings.get("net") == "gpt" and settings["dataset"] != "auto":
+            raise RequestError("--dataset means nothing for --net gpt: it learns from sums")
         if name == "auto":
             name = "book" if kind == "gpu" else chapter.without_gpu
-        preset = chapter.preset(name, devices)
+        preset = chapter.preset(name, devices, settings.get("net", ""))
         if settings["steps"] is not None:  # single steps are as in the book
             preset |= {"epochs": None, "lr_decay": "none"}
         start = settings["init_weights"]
@@ -154,13 +156,19 @@ class Config(BaseModel):
     def rates(self) -> str:
         return f"lr {self.lr:g}{' falling to 0' if self.lr_decay == 'linear' else ''}"
 
+    @property
+    def net(self) -> str:
+        """The net where nets are told apart: "gpt", or a chapter's own by the chapter's name."""
+        return "gpt" if self.settings().get("net") == "gpt" else self.chapter
+
     def shapes(self) -> Shapes:
         return self.options.shapes()
 
-    def velocities(self) -> Shapes:
-        """Names and shapes of velocities: one for each parameter, if there is momentum."""
+    def state(self) -> Shapes:
+        """Names and shapes of the optimizer's state, as `momentum/NAME`; none without momentum."""
+        kinds = self.options.state if self.options.momentum else ()
         trained = {name: shape for name, shape in self.shapes().items() if trainable(name)}
-        return trained if self.options.momentum else {}
+        return {f"{kind}/{name}": shape for kind in kinds for name, shape in trained.items()}
 
     def usage(self, examples: int) -> Usage | None:
         if self.options.native:

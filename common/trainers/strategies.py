@@ -17,6 +17,7 @@ from common.backends.interface import (
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError
 from common.chapters.strategies import StrategiesOptions
+from common.models.nets import last_bias
 from common.parallel.plans import Plan
 
 
@@ -33,7 +34,7 @@ class Loss:
 
 
 class SplitTrainer(Trainer, Protocol):
-    """LeNet, split over devices by a strategy."""
+    """LeNet, split over devices by a framework's own version of a strategy."""
 
     replicas: Any = None
 
@@ -44,7 +45,8 @@ class SplitTrainer(Trainer, Protocol):
         """Places each device's part of the weights and velocities."""
 
     def bias(self) -> Array:
-        return self.export()["fc2.bias"]
+        weights = self.export()
+        return weights[last_bias(weights)]
 
     def save(self) -> Weights:
         velocities = {f"momentum/{name}": v for name, v in self.velocities().items()}
@@ -73,7 +75,7 @@ def zeros(tensors: Mapping[str, Array]) -> Weights:
     return {name: 0 * values for name, values in tensors.items()}
 
 
-MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], SplitTrainer]
+MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], Trainer]
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,6 @@ class BySplitting:
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
-    ) -> SplitTrainer:
+    ) -> Trainer:
         make = self.native()[options.strategy] if options.native else self.by_hand
         return make(weights, devices, options)

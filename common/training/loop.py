@@ -15,7 +15,8 @@ from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError, StoppedError
 from common.base.machine import peak_memory
 from common.base.signals import Stop
-from common.data.dataset import Batch, Dataset, minibatches, numbers, pixels
+from common.data.dataset import Batch, Dataset, inputs, minibatches, numbers
+from common.data.sums import NO_LABEL
 from common.records.record import Epoch, Split
 from common.records.trace import LAYERS_PROBE, PROBE, Trace, checked_images
 from common.settings.config import Config
@@ -67,7 +68,7 @@ class Training:
         outcome, tensors = self.outcome, self.outcome.tensors
         self.trainer = self.chapter.trainer(weights, self.devices, self.config.options)
         images = self.data.test_images[:PROBE]
-        probe = pixels(images, self.config.dtype)
+        probe = inputs(images, self.config.dtype)
         checked = self.data.test_images[checked_images(self.config)]
         tensors |= {"probe/images": images, "test/images": checked}
         tensors["test/labels"] = self.data.test_labels
@@ -184,7 +185,7 @@ class Training:
     def _checkpoint(self, checkpoints: Checkpoints) -> None:
         """Writes a checkpoint; all processes save, the first one writes."""
         saved = self.trainer.save()
-        if not self.config.velocities():  # without momentum, the next step needs none
+        if not self.config.state():  # without momentum, the next step needs none
             saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
         step = len(self.outcome.losses)
         saved = require_finite(saved, step)
@@ -216,7 +217,7 @@ class Training:
         """Adds and reports the figures of a finished epoch."""
         outcome = self.outcome
         outcome.tensors["test/logits"] = logits = self._test_logits()
-        predictions = logits.argmax(axis=1).astype(np.uint8)
+        predictions = logits.argmax(axis=-1).astype(np.uint8)
         figures = Epoch(
             epoch=epoch + 1,
             steps=steps,
@@ -236,11 +237,11 @@ class Training:
         return minibatches(*shared, seed=config.seed, epoch=epoch, skip=skip)
 
     def _test_logits(self) -> Array:
-        """The logits (n, 10) of the test images."""
+        """The logits of the test examples."""
         logits = []
         for start in range(0, len(self.data.test_labels), 1000):
             images = self.data.test_images[start : start + 1000]
-            logits.append(self.trainer.predict(pixels(images, self.config.dtype)))
+            logits.append(self.trainer.predict(inputs(images, self.config.dtype)))
         return np.concatenate(logits)
 
     def _export(self, step: int) -> Weights:
@@ -253,8 +254,9 @@ class Training:
 
 
 def accuracy(predictions: Array, labels: Array) -> float:
-    """The share of predictions (n,) that equal the labels (n,)."""
-    return int((predictions == labels).sum()) / len(labels)
+    """The share of examples that are predicted right; of a text, all labels that there are."""
+    right = (predictions == labels) | (labels == NO_LABEL)
+    return float(right.reshape(len(labels), -1).all(axis=1).mean())
 
 
 def require_finite(weights: Weights, steps: int) -> Weights:

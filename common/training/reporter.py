@@ -74,9 +74,10 @@ def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
     why = "without a GPU the book's own, --preset book, takes hours"
     if config.preset == "book":
         why = "the book's own setting; --preset quick is shorter"
+    data = config.dataset if config.dataset == "sums" else f"{config.dataset} images"
     parts = [
         config.options.describe(),
-        f"{length} of {config.train_examples:,} {config.dataset} images",
+        f"{length} of {config.train_examples:,} {data}",
         f"batch {config.batch_size}, {config.rates()}, {config.dtype}, on [{', '.join(devices)}]",
     ]
     auto = f" (auto: {why})" if preset == "auto" else ""

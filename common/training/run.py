@@ -169,7 +169,8 @@ def settle(
     if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
         report.notice(note)
     first = settings["train_examples"], settings["test_examples"]
-    data = load(settings["dataset"], settings["data_dir"], report.notice, first)
+    name = config.options.task.dataset or settings["dataset"]
+    data = load(name, settings["data_dir"], report.notice, first)
     config = config.on_data(data.name, *data.sizes())
     data = data.first(config.train_examples, config.test_examples)
     variables = package(framework).ENVIRONMENT.given()

@@ -31,10 +31,10 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.jax import primitives
+    from frameworks.jax import gpt, lenet, primitives
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, np.asarray)
+    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, np.asarray)
     return BySplitting(devices, synchronize, by_hand, native)
 
 

@@ -9,10 +9,9 @@ from jax import Array as Tensor, numpy as jnp
 from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_bounds
-from frameworks.jax.kernels import avg_pool2d, conv2d, dense, images, relu
-from frameworks.jax.scratch import loss
 from frameworks.strategies import layers
 from frameworks.strategies.layers import on_each_device, partial
+from frameworks.strategies.primitives import Layer
 
 __all__ = ["on_each_device"]
 
@@ -38,33 +37,6 @@ def copy_to(tensors: T, device: Device) -> T:
 
 
 @partial(jax.jit, static_argnums=0)
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
-
-
-@partial(jax.jit, static_argnums=0)
-def product(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The partial sum of a row-parallel layer for some input channels, without its bias."""
-    weight = params[f"{name}.weight"]
-    if name.startswith("conv"):
-        return conv2d(X, weight, jnp.zeros(len(weight), weight.dtype))
-    return dense(X, weight, jnp.zeros(weight.shape[1], weight.dtype))
-
-
-@partial(jax.jit, static_argnums=0)
-def finish(name: str, Y: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a row-parallel layer from the sum over devices; the bias is added once."""
-    bias = params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(Y + bias[:, None, None, None]))
-    return Y + bias if name == "fc2" else relu(Y + bias)
-
-
-@partial(jax.jit, static_argnums=0)
 def vjp(
     function: Callable[[Tensor, Params], Tensor],
     X: Tensor,
@@ -78,26 +50,28 @@ def vjp(
 
 
 def one_program(function: Callable[..., R]) -> Callable[..., R]:
-    """The function compiled as a whole: once for the same `names`, which come first."""
-    compiled = jax.jit(function, static_argnums=0)
+    """The function compiled as a whole: once for the same `layer` and `names`, which come first."""
+    compiled = jax.jit(function, static_argnums=(0, 1))
 
-    def call(names: Sequence[str], params: Mapping[str, Tensor], *others: Any) -> R:
-        result: R = compiled(tuple(names), dict(params), *others)
+    def call(layer: Layer, names: Sequence[str], params: Mapping[str, Tensor], *others: Any) -> R:
+        result: R = compiled(layer, tuple(names), dict(params), *others)
         return result
 
     return call
 
 
-forward = one_program(partial(layers.forward, layer))
-backward = one_program(partial(layers.backward, layer, vjp))
+forward = one_program(layers.forward)
+backward = one_program(partial(layers.backward, vjp))
 
 
-@jax.jit
-def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-    """The sum of the losses divided by all `examples`, and its gradient by the logits."""
+@partial(jax.jit, static_argnums=0)
+def loss_and_grad(
+    loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The sum of the losses divided by `count`, and its gradient by the logits."""
 
     def part(logits: Tensor) -> Tensor:
-        return loss(logits, y).sum() / examples
+        return loss(logits, y).sum() / count
 
     return jax.value_and_grad(part)(logits)
 
@@ -107,6 +81,22 @@ def add(one: T, other: T) -> T:
     """The sum of two tensors, or of two dictionaries of tensors by name."""
     total: T = jax.tree.map(jnp.add, one, other)
     return total
+
+
+maximum = jax.jit(jnp.maximum)
+
+
+@jax.jit
+def squares(tensors: Params) -> Tensor:
+    """The sum of the squares of all numbers."""
+    return jnp.stack([jnp.square(tensor).sum() for tensor in tensors.values()]).sum()
+
+
+@jax.jit
+def clip(tensors: Params, squares: Tensor, most: float) -> Params:
+    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+    scale = most / jnp.sqrt(squares).clip(min=most)
+    return {name: scale * tensor for name, tensor in tensors.items()}
 
 
 @partial(jax.jit, static_argnums=1)
@@ -134,4 +124,5 @@ def joined(slices: Sequence[Params], shapes: Sequence[tuple[str, Sequence[int]]]
     }
 
 
+adam_step = jax.jit(layers.adam_step)
 sgd_step = jax.jit(layers.sgd_step)

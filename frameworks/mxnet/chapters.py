@@ -26,8 +26,8 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.mxnet import primitives
+    from frameworks.mxnet import gpt, lenet, primitives
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, on_host)
+    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
     return BySplitting(devices, synchronize, by_hand)

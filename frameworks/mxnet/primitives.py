@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import mxnet as mx
 from mxnet import autograd, np
@@ -11,12 +11,11 @@ from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_bounds
 from frameworks.mxnet.collectives import join
-from frameworks.mxnet.kernels import avg_pool2d, conv2d, dense, on_each_device, padded, relu
-from frameworks.mxnet.scratch import loss
+from frameworks.mxnet.kernels import on_each_device
 from frameworks.strategies import layers
-from frameworks.strategies.layers import add, partial, sgd_step
+from frameworks.strategies.layers import adam_step, add, forward, partial, sgd_step
 
-__all__ = ["add", "on_each_device", "partial", "sgd_step"]
+__all__ = ["adam_step", "add", "forward", "on_each_device", "partial", "sgd_step"]
 
 Device: TypeAlias = mx.Context
 Tensor: TypeAlias = np.ndarray
@@ -25,7 +24,7 @@ Params = dict[str, Tensor]
 T = TypeVar("T", Tensor, Params)
 """A tensor, or several by their names."""
 
-Layer = Callable[[str, Tensor, Mapping[str, Tensor]], Tensor]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def place(values: Array, device: Device) -> Tensor:
@@ -40,59 +39,24 @@ def copy_to(tensors: T, device: Device) -> T:
     return tensors.copyto(device)
 
 
-def with_empty_batches(function: Layer) -> Layer:
-    """The function, also for no examples: MXNet cannot convolve an empty batch."""
+def with_empty_batches(function: F) -> F:
+    """The function of tensors, also for no examples: MXNet can neither convolve nor add up none."""
 
     @wraps(function)
-    def with_empty_batches(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-        if len(X):
-            return function(name, X, params)
-        return function(name, np.zeros((1, *X.shape[1:]), X.dtype, ctx=X.ctx), params)[:0]
+    def with_empty_batches(*arguments: Any) -> Any:
+        if all(len(each) for each in arguments if isinstance(each, np.ndarray)):
+            return function(*arguments)
+        results = function(*(one_example(each) for each in arguments))
+        return results[:0] if isinstance(results, np.ndarray) else [each[:0] for each in results]
 
-    return with_empty_batches
-
-
-def padded_conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`conv2d` of `X` with as many more channels of zeros as it wants."""
-    channels = X.shape[1]
-    X = padded(X, len(X), 3 if channels <= 3 else -(-channels // 8) * 8, *X.shape[2:])
-    return conv2d(X, weight, bias)
+    return cast(F, with_empty_batches)
 
 
-def first(Y: Tensor, channels: int) -> Tensor:
-    """The first channels of `Y` (n, channels, rows, columns): devices keep and send no others."""
-    # `Y[:, :channels]` fails: oneDNN cuts channels only at multiples of 8.
-    cut = mx.nd.slice_axis(Y.as_nd_ndarray(), axis=1, begin=0, end=channels)
-    return cut.as_np_ndarray()
-
-
-@with_empty_batches
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return first(avg_pool2d(relu(padded_conv2d(X, weight, bias))), len(bias))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
-
-
-@with_empty_batches
-def product(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The partial sum of a row-parallel layer for some input channels, without its bias."""
-    weight = params[f"{name}.weight"]
-    outputs = len(weight) if name.startswith("conv") else weight.shape[1]
-    zeros = np.zeros(outputs, weight.dtype, ctx=weight.ctx)
-    if name.startswith("conv"):
-        return first(padded_conv2d(X, weight, zeros), outputs)
-    return dense(X, weight, zeros)
-
-
-@with_empty_batches
-def finish(name: str, Y: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a row-parallel layer from the sum over devices; the bias is added once."""
-    bias = params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(Y + bias[:, None, None]))
-    return Y + bias if name == "fc2" else relu(Y + bias)
+def one_example(argument: Any) -> Any:
+    """An empty batch with an example of zeros; anything else as it is."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    return np.zeros((1, *argument.shape[1:]), argument.dtype, ctx=argument.ctx)
 
 
 def vjp(
@@ -114,20 +78,35 @@ def vjp(
     return input_grad, dict(zip(copies, grads, strict=True))
 
 
-forward = partial(layers.forward, layer)
-backward = partial(layers.backward, layer, vjp)
+backward = partial(layers.backward, vjp)
 
 
-def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-    """The sum of the losses divided by all `examples`, and its gradient by the logits."""
+def loss_and_grad(
+    loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The sum of the losses divided by `count`, and its gradient by the logits."""
     if len(logits) == 0:  # MXNet cannot sum an empty batch
         return np.zeros((), logits.dtype, ctx=logits.ctx), logits
     logits = logits.detach()
     logits.attach_grad()
     with autograd.record():
-        part = loss(logits, y).sum() / examples
+        part = loss(logits, y).sum() / count
     part.backward()
     return part.detach(), logits.grad
+
+
+maximum = np.maximum
+
+
+def squares(tensors: Params) -> Tensor:
+    """The sum of the squares of all numbers."""
+    return np.stack([np.square(tensor).sum() for tensor in tensors.values()]).sum()
+
+
+def clip(tensors: Params, squares: Tensor, most: float) -> Params:
+    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+    scale = most / np.maximum(np.sqrt(squares), most)
+    return {name: scale * tensor for name, tensor in tensors.items()}
 
 
 def split(tensors: Params, devices: int) -> list[Params]:

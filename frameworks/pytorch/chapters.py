@@ -30,11 +30,11 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.pytorch import primitives
+    from frameworks.pytorch import gpt, lenet, primitives
     from frameworks.pytorch.native.launch import launch
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, on_host)
+    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
     return BySplitting(devices, synchronize, by_hand, native, launch)
 
 

@@ -9,12 +9,11 @@ from torch import Tensor
 from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
-from frameworks.pytorch.scratch import loss
+from frameworks.pytorch.kernels import on_each_device
 from frameworks.strategies import layers
-from frameworks.strategies.layers import add, partial, sgd_step
+from frameworks.strategies.layers import adam_step, add, forward, partial, sgd_step
 
-__all__ = ["add", "on_each_device", "partial", "sgd_step"]
+__all__ = ["adam_step", "add", "forward", "on_each_device", "partial", "sgd_step"]
 
 Device = torch.device
 Params = dict[str, Tensor]
@@ -35,30 +34,6 @@ def copy_to(tensors: T, device: Device) -> T:
     return tensors.to(device, copy=True)
 
 
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
-
-
-def product(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The partial sum of a row-parallel layer for some input channels, without its bias."""
-    weight = params[f"{name}.weight"]
-    if name.startswith("conv"):
-        return conv2d(X, weight, weight.new_zeros(len(weight)))
-    return dense(X, weight, weight.new_zeros(weight.shape[1]))
-
-
-def finish(name: str, Y: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a row-parallel layer from the sum over devices; the bias is added once."""
-    bias = params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(Y + bias[:, None, None]))
-    return Y + bias if name == "fc2" else relu(Y + bias)
-
-
 def vjp(
     function: Callable[[Tensor, Params], Tensor],
     X: Tensor,
@@ -66,25 +41,41 @@ def vjp(
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
-    X = X.detach().requires_grad_()
+    X = X.detach().requires_grad_(X.is_floating_point())  # tokens have no gradient
     leaves = {name: param.detach().requires_grad_() for name, param in params.items()}
     with torch.enable_grad():
         Y = function(X, leaves)
-    input_grad, *grads = torch.autograd.grad(Y, [X, *leaves.values()], grad)
-    return input_grad, dict(zip(leaves, grads, strict=True))
+    inputs = [X] if X.requires_grad else []
+    grads = torch.autograd.grad(Y, [*inputs, *leaves.values()], grad)
+    return grads[0], dict(zip(leaves, grads[len(inputs) :], strict=True))
 
 
-forward = partial(layers.forward, layer)
-backward = partial(layers.backward, layer, vjp)
+backward = partial(layers.backward, vjp)
 
 
-def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-    """The sum of the losses divided by all `examples`, and its gradient by the logits."""
+def loss_and_grad(
+    loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The sum of the losses divided by `count`, and its gradient by the logits."""
     logits = logits.detach().requires_grad_()
     with torch.enable_grad():
-        part = loss(logits, y).sum() / examples
+        part = loss(logits, y).sum() / count
     (grad,) = torch.autograd.grad(part, [logits])
     return part.detach(), grad
+
+
+maximum = torch.maximum
+
+
+def squares(tensors: Params) -> Tensor:
+    """The sum of the squares of all numbers."""
+    return torch.stack([tensor.square().sum() for tensor in tensors.values()]).sum()
+
+
+def clip(tensors: Params, squares: Tensor, most: float) -> Params:
+    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+    scale = most / squares.sqrt().clamp(min=most)
+    return {name: scale * tensor for name, tensor in tensors.items()}
 
 
 def split(tensors: Params, devices: int) -> list[Params]:

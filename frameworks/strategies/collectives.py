@@ -1,6 +1,6 @@
 """Collectives over the devices of a group. All of them move tensors by `send`, which counts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from common.models.nets import Shapes
@@ -20,11 +20,17 @@ def send(ops: Primitives, tensors: T, source: int, target: int, kind: str, group
     return ops.copy_to(tensors, group.devices[target])
 
 
-def allreduce(ops: Primitives, tensors: Sequence[T], kind: str, group: Group) -> list[T]:
-    """The sum over the devices of a group, on each: the first one adds it up."""
-    total = tensors[0]
+def allreduce(
+    ops: Primitives,
+    tensors: Sequence[T],
+    kind: str,
+    group: Group,
+    combine: Callable[[T, T], T] | None = None,
+) -> list[T]:
+    """The sum over the devices of a group, on each: the first one adds up, or combines."""
+    combine, total = combine or ops.add, tensors[0]
     for source in range(1, len(tensors)):
-        total = ops.add(total, send(ops, tensors[source], source, 0, kind, group))
+        total = combine(total, send(ops, tensors[source], source, 0, kind, group))
     return [send(ops, total, 0, target, kind, group) for target in range(len(tensors))]
 
 

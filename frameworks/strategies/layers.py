@@ -24,8 +24,8 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
 
 
 def layer_params(name: str, params: Mapping[str, Tensor]) -> Params:
-    """The weight and the bias of a layer, as far as a device has them."""
-    return {key: params[key] for key in (f"{name}.weight", f"{name}.bias") if key in params}
+    """The parameters of a layer, as far as a device has them."""
+    return {key: tensor for key, tensor in params.items() if key.startswith(f"{name}.")}
 
 
 def forward(
@@ -40,8 +40,8 @@ def forward(
 
 
 def backward(
-    layer: Callable[..., Tensor],
     vjp: Callable[..., Any],
+    layer: Callable[..., Tensor],
     names: Sequence[str],
     params: Mapping[str, Tensor],
     inputs: Sequence[Tensor],
@@ -69,9 +69,33 @@ def add(one: T, other: T) -> T:
     return one + other
 
 
+BETAS, TINY = (0.9, 0.999), 1e-8
+"""Of Adam, as in PyTorch and Optax by default."""
+
+
+def adam_step(
+    params: Params, moments: Params, grads: Params, lr: float, unbiased: Sequence[float]
+) -> tuple[Params, Params]:
+    """Updated parameters and moments, by Adam (Kingma and Ba, 2015).
+
+    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g², w = w - lr m' / (sqrt(v') + 1e-8), where m' and
+    v' are divided by `unbiased`: 1 - b1^t and 1 - b2^t in step t.
+    """
+    updated, after = {}, {}
+    for name, grad in grads.items():
+        m, v = moments[f"momentum/{name}"], moments[f"variance/{name}"]
+        m = BETAS[0] * m + (1 - BETAS[0]) * grad
+        v = BETAS[1] * v + (1 - BETAS[1]) * grad * grad
+        root = (v / unbiased[1]) ** 0.5
+        updated[name] = params[name] - lr * (m / unbiased[0]) / (root + TINY)
+        after |= {f"momentum/{name}": m, f"variance/{name}": v}
+    return updated, after
+
+
 def sgd_step(
     params: Params, velocities: Params, grads: Params, lr: float, momentum: float
 ) -> tuple[Params, Params]:
     """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
-    velocities = {name: momentum * velocities[name] + grads[name] for name in params}
-    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities
+    after = {name: momentum * velocities[f"momentum/{name}"] + grads[name] for name in params}
+    updated = {name: param - lr * after[name] for name, param in params.items()}
+    return updated, {f"momentum/{name}": velocity for name, velocity in after.items()}

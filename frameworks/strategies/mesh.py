@@ -11,32 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
+from common.backends.interface import Trainer
+from common.base.arrays import Array, Weights, part
 from common.chapters.strategies import StrategiesOptions
+from common.models.nets import last_bias
 from common.parallel.ledger import Event, Kept, Ledger, Usage, mesh
 from common.parallel.parts import parts_of, whole
 from common.parallel.plans import Layouts, Plan
-from common.trainers.strategies import Loss, SplitTrainer, zeros
+from common.trainers.strategies import Loss, zeros
 from frameworks.strategies.collectives import allreduce
+from frameworks.strategies.layers import BETAS
 from frameworks.strategies.primitives import Params, Tensor
 from frameworks.strategies.replica import Replica
 
 
-def predict(X: Array, split: "Split") -> list[Tensor]:
-    """The logits of a batch, in parts on several devices."""
-    logits: list[Tensor] = []
+def predict(X: Array, split: "Split") -> list[list[Tensor]]:
+    """The logits of a batch: rows on several devices, maybe each in columns on several."""
+    logits: list[list[Tensor]] = []
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
         logits += strategy_of(split.plan).predict(row, X[shard])
     return logits
 
 
 def loss_and_grads(X: Array, y: Array, split: "Split") -> tuple[list[Tensor], list[Kept]]:
-    """Parts of the mean loss of a minibatch, and the gradients that each device needs."""
+    """Parts of the mean loss of a minibatch, and the gradients that each device needs.
+
+    The mean is over all labels of the minibatch; -1 is none.
+    """
     losses: list[Tensor] = []
     grads: list[Kept] = []
-    strategy = strategy_of(split.plan)
+    strategy, count = strategy_of(split.plan), int((y >= 0).sum())
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
-        row_losses, row_grads = strategy.loss_and_grads(row, X[shard], y[shard], len(X))
+        row_losses, row_grads = strategy.loss_and_grads(row, X[shard], y[shard], count)
         losses += row_losses
         grads += row_grads
     for column in split.columns:
@@ -47,20 +53,40 @@ def loss_and_grads(X: Array, y: Array, split: "Split") -> tuple[list[Tensor], li
     return losses, grads
 
 
-def train_batch(X: Array, y: Array, split: "Split", lr: float, momentum: float) -> list[Tensor]:
-    """One step of SGD with momentum on a minibatch; returns the parts of its mean loss."""
+def clip(grads: Sequence[Kept], split: "Split") -> None:
+    """Scales the gradient to a norm of `split.clip` at most: of the whole one.
+
+    A tensor that several devices of a row have counts once.
+    """
+    for row in split.rows:
+        local = [dict(grads[number]) for number in row.group.numbers]
+        counted = [
+            {name: grad for name, grad in here.items() if split.plan.counts(name, device)}
+            for device, here in enumerate(local)
+        ]
+        squares = split.ops.on_each_device(split.ops.squares, counted)
+        totals = allreduce(split.ops, squares, "gradients", row.group)
+        clipped = split.ops.on_each_device(split.ops.clip, local, totals, most=split.clip)
+        for number, tensors in zip(row.group.numbers, clipped, strict=True):
+            grads[number].update(tensors)
+
+
+def train_batch(X: Array, y: Array, split: "Split", lr: float) -> list[Tensor]:
+    """One step on a minibatch; returns the parts of its mean loss."""
     plan, strategy = split.plan, strategy_of(split.plan)
     replicated = plan.updated != plan.weights
     split.ledger.begin()
     losses, grads = loss_and_grads(X, y, split)
+    if split.clip:
+        clip(grads, split)
     for row in split.rows:
         updated = []
         owned = strategy.owned_slices(row) if replicated else [dict(kept) for kept in row.params]
         for params, number in zip(owned, row.group.numbers, strict=True):
-            velocities, here = split.momenta[number], dict(grads[number])
-            stepped = split.ops.sgd_step(params, dict(velocities), here, lr, momentum)
+            state, here = split.state[number], dict(grads[number])
+            stepped = split.optimize(params, dict(state), here, lr)
             updated.append(stepped[0])
-            velocities.update(stepped[1])
+            state.update(stepped[1])
             grads[number].clear()
         if replicated:
             updated = strategy.gather(updated, row)
@@ -78,44 +104,49 @@ def strategy_of(plan: Plan) -> Any:
     return import_module(f"{__package__}.{type(plan).__module__.rpartition('.')[2]}")
 
 
-class Split(SplitTrainer):
-    """A model split over devices: parameters, and velocities (`momenta`) of what each updates."""
+class Split(Trainer):
+    """A net split over devices: parameters, and the optimizer's `state` of what each updates."""
 
     def __init__(
         self,
         ops: Any,
+        nets: Mapping[str, Any],
         on_host: Callable[[Tensor], Array],
         weights: Mapping[str, Array],
         devices: Sequence[Any],
         options: StrategiesOptions,
     ) -> None:
-        self.ops, self.on_host, self.momentum = ops, on_host, options.momentum
+        self.ops, self.on_host = ops, on_host
+        self.momentum, self.clip, self.kinds = options.momentum, options.clip, options.state
         self.plan = options.plan(len(devices))
         self.ledger = Ledger(len(devices), next(iter(weights.values())).itemsize)
         groups, self.columns = mesh(devices, self.plan.replicas, self.ledger)
-        self.rows = [Replica(ops, self.plan, group, group.kept("weights")) for group in groups]
+        self.rows = [
+            Replica(ops, nets[options.net], self.plan, group, group.kept("weights"))
+            for group in groups
+        ]
         self.params = [kept for row in self.rows for kept in row.params]
-        self.momenta = [kept for group in groups for kept in group.kept("momentum")]
-        self.put(weights, zeros(weights))
+        self.state = [kept for group in groups for kept in group.kept("momentum")]
+        self.restore(weights)
 
     @property
     def replicas(self) -> list[Params]:
         """The parameters of each device."""
         return [dict(kept) for kept in self.params]
 
-    def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
-        """Gives each device its part of the parameters and of the velocities."""
-        for group in (row.group for row in self.rows):
-            places = zip(group.numbers, group.devices, strict=True)
-            for column, (number, device) in enumerate(places):
-                for name, values in parts_of(weights, self.plan.weights, column).items():
-                    self.params[number][name] = self.ops.place(values, device)
-                for name, values in parts_of(velocities, self.plan.updated, column).items():
-                    self.momenta[number][name] = self.ops.place(values, device)
-
     def train_batch(self, X: Array, y: Array, lr: float) -> Loss:
-        """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
-        return Loss(train_batch(X, y, self, lr, self.momentum), self.on_host)
+        """One step on a minibatch; returns its mean loss, which waits."""
+        self.steps += 1
+        return Loss(train_batch(X, y, self, lr), self.on_host)
+
+    def optimize(
+        self, params: Params, state: Params, grads: Params, lr: float
+    ) -> tuple[Params, Params]:
+        """Updated parameters and state: by Adam, or by SGD with momentum."""
+        if "variance" in self.kinds:
+            unbiased = [1 - beta**self.steps for beta in BETAS]
+            return self.ops.adam_step(params, state, grads, lr, unbiased)
+        return self.ops.sgd_step(params, state, grads, lr, self.momentum)
 
     def gradients(self, X: Array, y: Array) -> Weights:
         """The whole gradient of the mean loss of a minibatch."""
@@ -126,22 +157,50 @@ class Split(SplitTrainer):
         return found
 
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, computed as training computes them."""
-        return np.concatenate([self.on_host(part) for part in predict(X, self)])
+        """The logits of a batch, computed as training computes them."""
+        rows = predict(X, self)
+        parts = [np.concatenate([self.on_host(part) for part in row], axis=-1) for row in rows]
+        return np.concatenate(parts)
 
     def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return self._whole(self.params, self.plan.weights)
 
-    def velocities(self) -> Weights:
-        """The whole velocity of each weight; raises RunError as `export`."""
-        return self._whole(self.momenta, self.plan.updated)
+    def bias(self) -> Array:
+        """The last layer's bias."""
+        name = last_bias(self.plan.shapes)
+        held = [{name: kept[name]} if name in kept else {} for kept in self.params]
+        return self._whole(held, {name: self.plan.weights[name]})[name]
+
+    def save(self) -> Weights:
+        """The whole weights, and the state of each by its kind; raises RunError as `export`."""
+        layouts = {
+            f"{kind}/{name}": layout
+            for kind in self.kinds
+            for name, layout in self.plan.updated.items()
+        }
+        steps = {"adam/steps": np.array([self.steps])} if "variance" in self.kinds else {}
+        return self.export() | self._whole(self.state, layouts) | steps
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Gives each device its part of the weights and of the state, which else is 0."""
+        self.steps = int(saved.get("adam/steps", [0])[0])
+        weights = {name: values for name, values in saved.items() if "/" not in name}
+        for group in (row.group for row in self.rows):
+            places = zip(group.numbers, group.devices, strict=True)
+            for column, (number, device) in enumerate(places):
+                for name, values in parts_of(weights, self.plan.weights, column).items():
+                    self.params[number][name] = self.ops.place(values, device)
+                for kind in self.kinds:
+                    state = part(saved, f"{kind}/") or zeros(weights)
+                    for name, values in parts_of(state, self.plan.updated, column).items():
+                        self.state[number][f"{kind}/{name}"] = self.ops.place(values, device)
 
     def usage(self, examples: int) -> tuple[Usage, list[Event]]:
         """The traffic and memory of the last step, and what its devices did."""
         return self.ledger.usage(examples), self.ledger.events
 
-    def _whole(self, held: Sequence[Kept], layouts: Layouts) -> Weights:
+    def _whole(self, held: Sequence[Mapping[str, Tensor]], layouts: Layouts) -> Weights:
         """Whole tensors on the host, from the parts of all devices."""
         layouts = {name: layout * self.plan.replicas for name, layout in layouts.items()}
         parts = [{name: self.on_host(v) for name, v in kept.items()} for kept in held]

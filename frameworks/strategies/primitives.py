@@ -12,6 +12,9 @@ Tensor = Any
 Params = dict[str, Any]
 """Tensors of one device by their canonical names."""
 
+Layer = Callable[[str, Tensor, Mapping[str, Tensor]], Tensor]
+"""The output of a layer, by its name, from its input and parameters."""
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -33,22 +36,14 @@ class Primitives(Protocol):
     ) -> list[R]:
         """The results of `function` for the arguments of each device."""
 
-    def layer(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
-        """The output of a layer for `X`, with its activation and pooling."""
-
-    def product(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
-        """The partial sum of a row-parallel layer for some input channels, without its bias."""
-
-    def finish(self, name: str, Y: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
-        """The output of a row-parallel layer from the sum over devices; the bias is added once."""
-
     def forward(
-        self, names: Sequence[str], params: Mapping[str, Tensor], X: Tensor, /
+        self, layer: Layer, names: Sequence[str], params: Mapping[str, Tensor], X: Tensor, /
     ) -> tuple[Tensor, list[Tensor]]:
         """The output of consecutive layers for `X`, and the input of each layer."""
 
     def backward(
         self,
+        layer: Layer,
         names: Sequence[str],
         params: Mapping[str, Tensor],
         inputs: Sequence[Tensor],
@@ -70,11 +65,16 @@ class Primitives(Protocol):
         It computes `function(X, params)` again (recomputation).
         """
 
-    def loss_and_grad(self, logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-        """The sum of the losses divided by all `examples`, and its gradient by the logits."""
+    def loss_and_grad(
+        self, loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, count: int
+    ) -> tuple[Tensor, Tensor]:
+        """The sum of the losses divided by `count`, and its gradient by the logits."""
 
     def add(self, one: T, other: T, /) -> T:
         """The sum of two tensors, or of two dictionaries of tensors by name."""
+
+    def maximum(self, one: Tensor, other: Tensor, /) -> Tensor:
+        """The larger of each two numbers."""
 
     def split(self, tensors: Params, devices: int, /) -> list[Params]:
         """The slices of flattened tensors, one for each device; sizes differ by at most one."""
@@ -82,7 +82,37 @@ class Primitives(Protocol):
     def concat(self, slices: Sequence[Params], shapes: Shapes, /) -> Params:
         """The tensors of these shapes: the inverse of `split`."""
 
+    def squares(self, tensors: Params, /) -> Tensor:
+        """The sum of the squares of all numbers."""
+
+    def clip(self, tensors: Params, squares: Tensor, most: float, /) -> Params:
+        """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+
     def sgd_step(
         self, params: Params, velocities: Params, grads: Params, lr: float, momentum: float, /
     ) -> tuple[Params, Params]:
         """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
+
+    def adam_step(
+        self, params: Params, moments: Params, grads: Params, lr: float, unbiased: Any, /
+    ) -> tuple[Params, Params]:
+        """Updated parameters and moments; `unbiased` are 1 - b^t of both moments in step t."""
+
+
+class Net(Protocol):
+    """The layers of a net in one framework: `lenet.py`, `gpt.py`.
+
+    `layer` is `finish` of `product`; a transformer's block enters by a norm, and adds its input.
+    """
+
+    def layer(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
+        """The output of a layer for `X`."""
+
+    def product(self, layers: Sequence[str], X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
+        """The partial sum of column- and row-parallel layers, from a device's slices of them."""
+
+    def finish(self, name: str, Y: Tensor, params: Mapping[str, Tensor], /) -> Tensor:
+        """What follows the sum over devices; the bias is added once."""
+
+    def loss(self, logits: Tensor, y: Tensor, /) -> Tensor:
+        """The cross-entropy of each label."""

@@ -3,36 +3,38 @@
 In the book's words: layerwise partitioning. Layers go in pairs (Shoeybi et al., 2019). The first
 one is column-parallel: each device computes some output channels. The second one is row-parallel:
 it takes just these channels as input, so the devices' partial sums only have to be added: one
-all-reduce for two layers.
+all-reduce for two layers. In a transformer, attention and MLP are such pairs, and a device has some
+words of the vocabulary.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from common.base.arrays import Array
 from common.parallel.ledger import Kept
 from frameworks.strategies.collectives import allreduce
-from frameworks.strategies.layers import accumulate, layer_params
+from frameworks.strategies.layers import accumulate
 from frameworks.strategies.primitives import Params, Tensor
-from frameworks.strategies.replica import Replica, over_microbatches
+from frameworks.strategies.replica import Replica, local_loss, over_microbatches
 
 
 def forward(replica: Replica, X: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
-    """The logits on each device, and the activations each device keeps for the backward pass."""
-    ops, plan, params = replica.ops, replica.plan, replica.params
-    kept: list[list[Tensor]] = [[] for _ in params]
-
-    def on_each_device(function: Callable[..., Tensor], name: str) -> list[Tensor]:
-        for activations, value in zip(kept, X, strict=True):
-            activations.append(value)
-        return ops.on_each_device(ops.partial(function, name), X, local_params(name, params))
-
-    for column, row in plan.pairs:
-        X = on_each_device(ops.layer, column)
-        X = on_each_device(ops.product, row)
-        X = allreduce(ops, X, "activations", replica.group)
-        X = on_each_device(ops.finish, row)
+    """The logits on each device, of its words if words are cut; and the activations it keeps."""
+    ops, plan = replica.ops, replica.plan
+    kept: list[list[Tensor]] = [[] for _ in X]
+    for layers in plan.together:
+        keep(kept, X)
+        entered = call(replica, "enter", layers, X) if plan.enters(layers) else X
+        Y = call(replica, "product", layers, entered)
+        if layers in plan.summed:
+            Y = allreduce(ops, Y, "activations", replica.group)
+            keep(kept, Y)
+            Y = call(replica, "finish", layers, Y)
+            X = ops.on_each_device(ops.add, X, Y) if plan.enters(layers) else Y
+        else:  # each device has the logits of its words
+            X = Y
     for name in plan.unpaired:  # every device has the whole of it
-        X = on_each_device(ops.layer, name)
+        keep(kept, X)
+        X = call(replica, "layer", (name,), X)
     return X, kept
 
 
@@ -44,42 +46,98 @@ def backward(
 ) -> None:
     """Backpropagates the gradients of the logits; adds those of local slices to `grads`."""
     ops, plan = replica.ops, replica.plan
+    for name in plan.unpaired[::-1]:
+        output_grads = back(replica, "layer", (name,), taken(kept), output_grads, grads)
+    for layers in plan.together[::-1]:
+        partial = output_grads
+        if layers in plan.summed:
+            partial = back(replica, "finish", layers, taken(kept), partial, grads)
+        X = entered = taken(kept)
+        if plan.enters(layers):
+            entered = call(replica, "enter", layers, X)
+        partial = back(replica, "product", layers, entered, partial, grads)
+        if layers[0] == plan.layers[0]:  # nobody needs the gradient of images or tokens
+            break
+        # Each device has a partial sum of the gradient of the pair's input.
+        summed = allreduce(ops, partial, "gradients", replica.group)
+        if plan.enters(layers):
+            summed = back(replica, "enter", layers, X, summed, grads)
+        if plan.enters(layers) and layers in plan.summed:
+            summed = ops.on_each_device(ops.add, output_grads, summed)
+        output_grads = summed
 
-    def backprop(
-        function: Callable[..., Tensor], name: str, output_grads: Sequence[Tensor], kind: str = ""
-    ) -> list[Tensor]:
-        inputs = [activations.pop() for activations in kept]
-        local, vjp = local_params(name, replica.params, kind), ops.partial(function, name)
-        results = ops.on_each_device(ops.partial(ops.vjp, vjp), inputs, local, output_grads)
-        for total, (_, param_grads) in zip(grads, results, strict=True):
-            accumulate(ops, total, param_grads)
-        return [grad for grad, _ in results]
 
-    for name in plan.unpaired:
-        output_grads = backprop(ops.layer, name, output_grads)
-    for column, row in plan.pairs[::-1]:
-        output_grads = backprop(ops.finish, row, output_grads, "bias")
-        output_grads = backprop(ops.product, row, output_grads, "weight")
-        output_grads = backprop(ops.layer, column, output_grads)
-        if column != plan.layers[0]:
-            # Each device has a partial sum of the gradient of the pair's input.
-            output_grads = allreduce(ops, output_grads, "gradients", replica.group)
+def vocabulary_loss(
+    replica: Replica, logits: list[Tensor], y: list[Tensor], count: int
+) -> list[tuple[Tensor, Tensor]]:
+    """Where each device has the logits of its words: three numbers a token are combined."""
+    ops, net, group = replica.ops, replica.net, replica.group
+    if not replica.plan.vocabulary:
+        return local_loss(replica, logits, y, count)
+    largest = ops.on_each_device(net.largest, logits)
+    largest = allreduce(ops, largest, "activations", group, ops.maximum)
+    parts = ops.on_each_device(net.exponentials_and_label, logits, y, largest)
+    sums, labels = (
+        allreduce(ops, list(part), "activations", group) for part in zip(*parts, strict=True)
+    )
+    return ops.on_each_device(
+        net.words_loss_and_grad, logits, y, largest, sums, labels, count=count
+    )
 
 
-def predict(replica: Replica, X: Array) -> list[Tensor]:
-    """The logits of a batch, on the first device: all have the same."""
-    return forward(replica, replica.place(X))[0][:1]
+def predict(replica: Replica, X: Array) -> list[list[Tensor]]:
+    """The logits of a batch: of the first device, which has all, or side by side."""
+    logits = forward(replica, replica.place(X))[0]
+    return [logits if replica.plan.vocabulary else logits[:1]]
 
 
 def loss_and_grads(
-    replica: Replica, X: Array, y: Array, examples: int
+    replica: Replica, X: Array, y: Array, count: int
 ) -> tuple[list[Tensor], list[Kept]]:
-    """Parts of the mean loss over `examples`, on the first device, and each device's gradient."""
-    losses, grads = over_microbatches(replica, X, y, examples, forward, backward)
+    """Parts of the mean loss over `count` labels, on the first device, and all gradients."""
+    how = forward, backward, vocabulary_loss
+    losses, grads = over_microbatches(replica, X, y, count, *how)
     return losses[:: len(grads)], grads
 
 
-def local_params(name: str, params: Sequence[Mapping[str, Tensor]], kind: str = "") -> list[Params]:
-    """Each device's parameters of a layer, or its weight or bias only."""
-    local = [layer_params(name, device_params) for device_params in params]
-    return [{k: tensor for k, tensor in held.items() if k.endswith(kind)} for held in local]
+def call(
+    replica: Replica, what: str, layers: tuple[str, ...], values: Sequence[Tensor]
+) -> list[Tensor]:
+    """A function of the net for some layers, on each device."""
+    ops, name = replica.ops, layers if what == "product" else layers[-1]
+    function = ops.partial(getattr(replica.net, what), name)
+    return ops.on_each_device(function, values, local_params(replica, what, layers))
+
+
+def back(
+    replica: Replica,
+    what: str,
+    layers: tuple[str, ...],
+    inputs: Sequence[Tensor],
+    output_grads: Sequence[Tensor],
+    grads: Sequence[Kept],
+) -> list[Tensor]:
+    """The gradients of a function's inputs; adds those of its parameters to `grads`."""
+    ops, name = replica.ops, layers if what == "product" else layers[-1]
+    vjp = ops.partial(ops.vjp, ops.partial(getattr(replica.net, what), name))
+    local = local_params(replica, what, layers)
+    results = ops.on_each_device(vjp, inputs, local, output_grads)
+    for total, (_, param_grads) in zip(grads, results, strict=True):
+        accumulate(ops, total, param_grads)
+    return [grad for grad, _ in results]
+
+
+def local_params(replica: Replica, what: str, layers: tuple[str, ...]) -> list[Params]:
+    """Each device's part of the tensors that a function of some layers takes."""
+    names = replica.plan.uses(what, layers)
+    return [{name: kept[name] for name in names} for kept in replica.params]
+
+
+def keep(kept: Sequence[list[Tensor]], values: Sequence[Tensor]) -> None:
+    for activations, value in zip(kept, values, strict=True):
+        activations.append(value)
+
+
+def taken(kept: Sequence[list[Tensor]]) -> list[Tensor]:
+    """What was kept last, on each device."""
+    return [activations.pop() for activations in kept]

@@ -24,7 +24,7 @@ def forward(replica: Replica, X: list[Tensor]) -> tuple[list[Tensor], list[list[
         for kept, X_here in zip(inputs, X, strict=True):
             kept.append(X_here)
         gathered = gathered_params(replica, name)
-        X = ops.on_each_device(ops.partial(ops.layer, name), X, map(dict, gathered))
+        X = ops.on_each_device(ops.partial(replica.net.layer, name), X, map(dict, gathered))
         for here in gathered:  # copies, or references to the local parameters
             here.clear()
     return X, inputs
@@ -41,7 +41,7 @@ def backward(
     for name in plan.layers[::-1]:
         X = [kept.pop() for kept in inputs]
         gathered = gathered_params(replica, name)
-        function = ops.partial(ops.vjp, ops.partial(ops.layer, name))
+        function = ops.partial(ops.vjp, ops.partial(replica.net.layer, name))
         results = ops.on_each_device(function, X, map(dict, gathered), output_grads)
         for here in gathered:  # copies, or references to the local parameters
             here.clear()
@@ -56,17 +56,17 @@ def backward(
             scatter(replica, whole, grads)
 
 
-def predict(replica: Replica, X: Array) -> list[Tensor]:
+def predict(replica: Replica, X: Array) -> list[list[Tensor]]:
     """The logits of a batch; each device has those of its shard."""
     shards = [slice(*bounds) for bounds in shard_bounds(len(X), replica.plan.devices)]
-    return forward(replica, replica.place(X, shards))[0]
+    return [[logits] for logits in forward(replica, replica.place(X, shards))[0]]
 
 
 def loss_and_grads(
-    replica: Replica, X: Array, y: Array, examples: int
+    replica: Replica, X: Array, y: Array, count: int
 ) -> tuple[list[Tensor], list[Kept]]:
-    """Parts of the mean loss over `examples`, and the gradient of each device's slices."""
-    losses, grads = over_microbatches(replica, X, y, examples, forward, backward)
+    """Parts of the mean loss over `count` labels, and the gradient of each device's slices."""
+    losses, grads = over_microbatches(replica, X, y, count, forward, backward)
     if replica.plan.strategy != "zero1":
         return losses, grads
     slices = replica.group.kept("gradients")

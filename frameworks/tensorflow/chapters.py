@@ -31,9 +31,9 @@ def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
     from frameworks.strategies.mesh import Split
-    from frameworks.tensorflow import primitives
+    from frameworks.tensorflow import gpt, lenet, primitives
 
-    by_hand = partial(Split, primitives, on_host)
+    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
     return BySplitting(devices, synchronize, by_hand, native)
 
 

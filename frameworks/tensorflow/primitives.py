@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -13,11 +13,7 @@ from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_sizes
 from frameworks.strategies import layers
-from frameworks.strategies.layers import on_each_device
-from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, images, relu, to_device
-from frameworks.tensorflow.scratch import loss
-
-__all__ = ["on_each_device"]
+from frameworks.tensorflow.kernels import to_device
 
 Device = str
 Params = dict[str, Tensor]
@@ -28,7 +24,10 @@ T = TypeVar("T", Tensor, Params)
 
 
 def program(function: Callable[..., R]) -> Callable[..., R]:
-    """`function` compiled once for each device and for each shape of its arguments."""
+    """`function` compiled once for each device and for each shape of its arguments.
+
+    Numbers by keyword may change; they get the dtype of the first tensor.
+    """
     # `tf.function` takes longer to find a program than most of them to run.
     programs: dict[Any, Callable[..., R]] = {}
 
@@ -37,10 +36,14 @@ def program(function: Callable[..., R]) -> Callable[..., R]:
         if not tf.executing_eagerly():  # it is a part of another program
             return function(*args, **same)
         args = tuple(dict(arg) if isinstance(arg, Mapping) else arg for arg in args)
+        names = [name for arg in args if isinstance(arg, dict) for name in arg]
+        first = next(filter(tf.is_tensor, tf.nest.flatten(args)))
+        device = first.device
+        with tf.device(device):
+            same = tf.nest.map_structure(lambda number: tf.constant(number, first.dtype), same)
         flat = tf.nest.flatten((args, same))
         tensors = [x for x in flat if tf.is_tensor(x)]
-        device = tensors[0].device
-        key = device, *[(x.dtype, x.shape) if tf.is_tensor(x) else x for x in flat]
+        key = device, *names, *[(x.dtype, x.shape) if tf.is_tensor(x) else x for x in flat]
         if key not in programs:
             specs = [tf.TensorSpec(x.shape, x.dtype) if tf.is_tensor(x) else x for x in flat]
             like = tf.nest.pack_sequence_as((args, same), specs)  # no tensor stays with the program
@@ -66,6 +69,11 @@ def partial(function: Callable[..., R], *first: Any) -> Callable[..., R]:
     return program(functools.partial(function, *first))
 
 
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """The results of `function` for the arguments of each device, each by a program there."""
+    return layers.on_each_device(partial(function), *arguments, **same)
+
+
 def place(values: Array, device: Device) -> Tensor:
     """A copy of a host array on a device."""
     with tf.device(device):
@@ -79,30 +87,6 @@ def copy_to(tensors: T, device: Device) -> T:
     return to_device(tensors, device)
 
 
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
-
-
-def product(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The partial sum of a row-parallel layer for some input channels, without its bias."""
-    weight = params[f"{name}.weight"]
-    if name.startswith("conv"):
-        return conv2d(X, weight, tf.zeros(weight.shape[0], weight.dtype))
-    return dense(X, weight, tf.zeros(weight.shape[1], weight.dtype))
-
-
-def finish(name: str, Y: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a row-parallel layer from the sum over devices; the bias is added once."""
-    bias = params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(Y + bias))
-    return Y + bias if name == "fc2" else relu(Y + bias)
-
-
 def vjp(
     function: Callable[[Tensor, Params], Tensor],
     X: Tensor,
@@ -110,26 +94,30 @@ def vjp(
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
-    leaves = dict(params)
+    inputs, leaves = [X] if X.dtype.is_floating else [], dict(params)  # tokens have no gradient
     with tf.GradientTape() as tape:
-        tape.watch((X, leaves))
+        tape.watch((inputs, leaves))
         Y = function(X, leaves)
     # Zero where nothing depends on a parameter, as in a shard without examples.
     zero = tf.UnconnectedGradients.ZERO
-    grads: tuple[Tensor, Params] = tape.gradient(Y, (X, leaves), grad, zero)
-    return grads
+    grads = tape.gradient(Y, (inputs, leaves), grad, zero)
+    # The gradient of `tf.gather` is sparse.
+    input_grads, param_grads = tf.nest.map_structure(tf.convert_to_tensor, grads)
+    return input_grads[0] if inputs else X, param_grads
 
 
-forward = program(functools.partial(layers.forward, layer))
-backward = program(functools.partial(layers.backward, layer, vjp))
+forward = program(layers.forward)
+backward = program(functools.partial(layers.backward, vjp))
 
 
 @program
-def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-    """The sum of the losses divided by all `examples`, and its gradient by the logits."""
+def loss_and_grad(
+    loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, y: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The sum of the losses divided by `count`, and its gradient by the logits."""
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        part = tf.reduce_sum(loss(logits, y)) / examples
+        part = tf.reduce_sum(loss(logits, y)) / count
     return part, tape.gradient(part, logits)
 
 
@@ -137,6 +125,25 @@ def add(one: T, other: T) -> T:
     """The sum of two tensors, or of two dictionaries of tensors by name."""
     with where(one):
         return layers.add(one, other)
+
+
+def maximum(one: Tensor, other: Tensor) -> Tensor:
+    """The larger of each two numbers."""
+    with where(one):
+        return tf.maximum(one, other)
+
+
+@program
+def squares(tensors: Params) -> Tensor:
+    """The sum of the squares of all numbers."""
+    return tf.reduce_sum(tf.stack([tf.reduce_sum(tensor**2) for tensor in tensors.values()]))
+
+
+@program
+def clip(tensors: Params, squares: Tensor, most: float) -> Params:
+    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+    scale = most / tf.maximum(tf.sqrt(squares), most)
+    return {name: scale * tensor for name, tensor in tensors.items()}
 
 
 def split(tensors: Params, devices: int) -> list[Params]:
@@ -155,6 +162,15 @@ def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
         return {
             k: tf.reshape(tf.concat([part[k] for part in slices], 0), shapes[k]) for k in slices[0]
         }
+
+
+def adam_step(
+    params: Params, moments: Params, grads: Params, lr: float, unbiased: Sequence[float]
+) -> tuple[Params, Params]:
+    """Updated parameters and moments; `unbiased` are 1 - b^t of both moments in step t."""
+    step = partial(layers.adam_step)
+    stepped: tuple[Params, Params] = step(params, moments, grads, lr=lr, unbiased=unbiased)
+    return stepped
 
 
 def sgd_step(

@@ -8,16 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-import numpy
-
 from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import ALONE, Chapter, DeviceRequest, in_this_process
 from common.backends.loading import import_backend, package, placed
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now, versions
-from common.chapters.spec import spec
-from common.data.dataset import Dataset, load, pixels
+from common.chapters.spec import Options, spec
+from common.data.dataset import Dataset, load, numbers
 from common.models.weights_file import initial_weights
 from common.settings.arguments import all_settings
 from common.settings.config import Config
@@ -89,16 +87,21 @@ class Lesson:
             chapter = replace(self.imported, listing=listing)
         return chapter
 
-    def minibatch(self, examples: int) -> tuple[Array, Array]:
-        """The first training examples: X (n, 1, 28, 28) in 0..1, and their classes y (n,)."""
-        data = loaded("auto", None)
-        images, labels = data.train_images[:examples], data.train_labels[:examples]
-        return pixels(images, "float32"), labels.astype(numpy.int64)
+    def minibatch(self, examples: int, net: str = "") -> tuple[Array, Array]:
+        """The first training examples of a net: X (n, 1, 28, 28) in 0..1, and their classes y (n,).
 
-    def weights(self, seed: int = 0) -> Weights:
+        Of texts, tokens and labels (n, s), where -1 is none.
+        """
+        data = loaded(self._options(net).task.dataset or "auto", None)
+        return numbers(data.train_images[:examples], data.train_labels[:examples], "float32")
+
+    def weights(self, seed: int = 0, net: str = "") -> Weights:
         """Initial weights by their canonical names, those of the quick preset's net."""
-        shapes = spec(self.name).chosen({}, "quick").shapes()
-        return initial_weights(shapes, seed, "float32")
+        return initial_weights(self._options(net).shapes(), seed, "float32")
+
+    def _options(self, net: str) -> Options:
+        options: Options = spec(self.name).chosen({"net": net} if net else {}, "quick")
+        return options
 
     def train(self, **settings: object) -> Outcome:
         """Trains by the loop of the command line; `settings` are its flags: `batch_size=64`.

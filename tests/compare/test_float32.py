@@ -21,7 +21,7 @@ from numpy_chapter import (
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array, Weights
 from common.chapters.suites import Suite, on_gpus
-from common.compare import numpy_nets
+from common.compare import numpy_nets, numpy_pass
 from common.compare.limits import PER_TERM
 from common.compare.recorded_steps import RecordedStep
 from common.data.dataset import pixels
@@ -165,7 +165,7 @@ def test_what_a_mean_may_be_off_grows_with_its_pixels(tmp_path: Path) -> None:
     for name in ("bn1.running_mean", "stage4.block2.bn2.running_mean on device 1"):
         layer, shard = name.partition(" on ")[0], int(" on " in name)
         due, n = step.right.seen[layer][shard], step.right.averaged[layer][shard]
-        off = numpy_nets.MOMENTUM * np.abs(due) * n / 2 * np.finfo("float32").eps
+        off = numpy_pass.MOMENTUM * np.abs(due) * n / 2 * np.finfo("float32").eps
         assert np.allclose(step.near(name, due + off, due), due, rtol=1e-12)
         assert not np.allclose(step.near(name, due * 1.01, due), due, rtol=1e-3)
 

@@ -8,21 +8,26 @@ import pytest
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import LeNet
+from common.compare.numpy_pass import Unit
 from common.compare.recorded_steps import explaining
-from common.data.dataset import pixels
+from common.data.dataset import numbers, pixels
+from common.data.sums import sums
 from common.data.synthetic import synthetic
-from common.models.nets import LENET, resnet18_shapes, trainable
+from common.models.nets import LENET, gpt_shapes, resnet18_shapes, trainable
 from common.models.weights_file import initial_weights
 from common.parallel.shards import shard_bounds
 
 IMAGES, LABELS, *_ = synthetic(12, 1)
 X, Y = pixels(IMAGES, "float64"), LABELS
+TOKENS, NEXT, *_ = sums()
+TEXTS, ANSWERS = numbers(TOKENS[:12], NEXT[:12], "float64")
 
 
 def start(chapter: str) -> Weights:
     """Weights of which none is 0 or 1, so that each is seen to count."""
     random = np.random.RandomState(1)
-    drawn = initial_weights(LENET if chapter == "scratch" else resnet18_shapes(2), 0, "float64")
+    shapes = {"scratch": LENET, "concise": resnet18_shapes(2), "gpt": gpt_shapes(2)}[chapter]
+    drawn = initial_weights(shapes, 0, "float64")
     return {
         name: 8 * values if values.ndim > 1 else np.abs(values + 0.1 * random.rand(*values.shape))
         for name, values in drawn.items()
@@ -33,17 +38,20 @@ def far(found: Array, expected: Array) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-@pytest.mark.parametrize(("chapter", "shards"), [("scratch", 1), ("concise", 1), ("concise", 3)])
+@pytest.mark.parametrize(
+    ("chapter", "shards"), [("scratch", 1), ("concise", 1), ("concise", 3), ("gpt", 1)]
+)
 def test_the_gradient_is_that_of_the_loss(chapter: str, shards: int) -> None:
     weights, random = start(chapter), np.random.RandomState(2)
-    bounds = shard_bounds(len(X), shards)
-    right = numpy_nets.step(chapter, X, Y, weights, bounds)
+    examples, labels = (TEXTS, ANSWERS) if chapter == "gpt" else (X, Y)
+    bounds = shard_bounds(len(examples), shards)
+    right = numpy_nets.step(chapter, examples, labels, weights, bounds)
     assert right.gradients.keys() == {name for name in weights if trainable(name)}
     for name, gradient in right.gradients.items():
         along = random.standard_normal(gradient.shape)
         along /= np.abs(along).max()
         sides = ({**weights, name: weights[name] + side * along} for side in (1e-8, -1e-8))
-        ends = [numpy_nets.step(chapter, X, Y, moved, bounds).loss for moved in sides]
+        ends = [numpy_nets.step(chapter, examples, labels, x, bounds).loss for x in sides]
         slope, scale = (ends[0] - ends[1]) / 2e-8, np.linalg.norm(gradient) + 1e-2
         assert abs(slope - float((gradient * along).sum())) < 1e-5 * scale, name
 
@@ -98,14 +106,14 @@ def test_two_units_change_more_together_than_each_by_itself() -> None:
     """The lower one's gradient comes through the upper one."""
     weights = initial_weights(LENET, seed=3, dtype="float64")
     doubt = numpy_nets.Doubt("scratch", X, Y, weights, [(0, len(X))])
-    pair: list[numpy_nets.Unit] = [(0, (0, 6, 5, 5)), (2, (0, 0))]
+    pair: list[Unit] = [(0, (0, 6, 5, 5)), (2, (0, 0))]
     each, both = [doubt.gain([unit]) for unit in pair], doubt.gain(pair)
     beside = {name: both[name] - each[0][name] - each[1][name] for name in both}
     scale = np.abs(both["conv1.bias"]).max()
     assert np.abs(beside["conv1.bias"]).max() > 1e-3 * scale
     assert not beside["fc2.weight"].any()
 
-    def together(units: Sequence[numpy_nets.Unit]) -> Array:
+    def together(units: Sequence[Unit]) -> Array:
         return doubt.gain(units)["conv1.bias"].ravel()
 
     tried = {unit: together([unit]) for unit in pair}

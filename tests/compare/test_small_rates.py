@@ -24,7 +24,7 @@ from common.base.arrays import Array, Weights
 from common.chapters.suites import Suite
 from common.compare import numpy_nets
 from common.compare.findings import Verdict
-from common.compare.numpy_nets import SUMS
+from common.compare.numpy_pass import SUMS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import RecordedRun
 from common.pairs.runs import read_run

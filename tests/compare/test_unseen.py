@@ -75,7 +75,7 @@ def test_predictions_that_are_not_of_the_weights_are_seen(
     settings: dict[str, Any] = {"epochs": 2, "steps": None, "test_examples": 130, "lr": 0.5}
     assert not notes(tmp_path, NumpyChapter(), **settings)
     (note,) = notes(tmp_path, bug(), **settings)
-    assert note.startswith("the class of test image ")
+    assert note.startswith("the class of test example ")
 
 
 class PredictsInHalf(NumpyChapter):
@@ -172,7 +172,10 @@ def test_the_examples_of_every_suite_and_planted_bug_are_known(dataset: str) -> 
         devices = next((k for k in (*suite.devices, *suite.more_devices)), 1)
         for given in (suite.settings, planted_settings(suite, devices, "results")):
             settings = all_settings(framework, suite.chapter, given)
-            config = Config.of(settings, devices, "cpu").on_data(dataset, *EXAMPLES[dataset])
+            asked = Config.of(settings, devices, "cpu")
+            if (asked.options.task.dataset == "sums") != (dataset == "sums"):
+                continue
+            config = asked.on_data(dataset, *EXAMPLES[dataset])
             sizes = config.train_examples, config.test_examples, config.batch_size
             assert (dataset, *sizes, config.number_of_steps()) in KNOWN
             assert config.seed == 8

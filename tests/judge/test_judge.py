@@ -209,6 +209,16 @@ def test_a_step_is_told_by_what_fits(text: str) -> None:
     assert text in verdict("step", type("Reader", (Descent,), STEPS[text]))
 
 
+def test_a_port_of_the_transformer_is_judged() -> None:
+    right = {"chapter": "gpt"}
+    assert verdict("step", type("Reader", (Descent,), right), net="gpt").startswith("right: ")
+    padded = {"exact": lambda self, X, y: Descent.exact(self, X, np.where(y < 0, 12, y))}
+    wrong = verdict("step", type("Reader", (Descent,), right | padded), net="gpt")
+    assert wrong.startswith("wrong: at step 1, of 7 examples: the gradient of ")
+    logits = verdict("model", lambda w, X: numpy_nets.logits("gpt", X, w), net="gpt")
+    assert logits.startswith("right: ")
+
+
 def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NETS, "resnet18", ("concise", resnet18_shapes(2), (8, 5, 7)))  # narrow
     for devices, text in (

@@ -16,13 +16,17 @@ LISTINGS = {
         *("sgd", "train_batch"),
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
+    "gpt": (
+        *("gpt", "layer", "enter", "product", "finish", "look_up", "attend", "gelu", "loss"),
+        *("largest", "exponentials_and_label", "words_loss_and_grad", "one_hot"),
+    ),
 }
 """The functions of the listings, in this order, and no others."""
 
 ON_DEVICES = {"tensorflow": ["step"], "jax": ["shard_loss", "one_program"]}
 """What runs on every device, before `forward_backward`: elsewhere it is an ordinary step."""
 
-LONGEST = {"scratch": 116, "concise": 125}
+LONGEST = {"scratch": 116, "concise": 125, "gpt": 140}
 """The most lines of a listing, so that it can be read in one sitting."""
 
 NOT_OF_THE_BOOK = (

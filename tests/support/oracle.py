@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.numpy_nets import Bounds
+from common.compare.numpy_pass import Bounds
 from common.models.nets import trainable
 
 

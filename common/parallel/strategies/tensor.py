@@ -1,12 +1,27 @@
 """The plan of tensor parallelism: each device has a slice of paired layers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
 from common.parallel.plans import Layouts, Plan
-from common.parallel.shards import shard_sizes
+
+TRANSFORMER: Final = {
+    "embed.weight": 0,
+    "head.weight": 1,
+    "qkv.weight": 1,
+    "qkv.bias": 0,
+    "proj.weight": 0,
+    "up.weight": 1,
+    "up.bias": 0,
+    "down.weight": 0,
+}
+"""Along which axis tensors of a transformer are cut, by the ends of their names.
+
+Words, heads, and what is between the two products of an MLP are shared.
+"""
 
 
 class Tensor(Plan):
@@ -17,6 +32,9 @@ class Tensor(Plan):
     @classmethod
     def refusal(cls, net: Net, group: int) -> str:
         """Refuses more devices than the narrowest layer has channels, and uneven heads."""
+        if net.blocks and net.blocks.recompute == "layers":  # it runs, with any heads
+            few = group > net.blocks.heads
+            return f"{group} devices cannot share the {net.blocks.heads} heads" if few else ""
         if net.blocks and net.blocks.heads % group:
             return f"the {net.blocks.heads} heads of a block do not divide over {group} devices"
         widths = [net.shapes[f"{column}.bias"][0] for column, _ in net.pairs]
@@ -26,16 +44,60 @@ class Tensor(Plan):
         return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
 
     @cached_property
-    def weights(self) -> Layouts:
-        """Of a pair, output channels of the first are cut, input channels of the second."""
-        words = {"embed.weight": 0, "head.weight": 1}  # of a transformer
-        axes = {name: axis for name, axis in words.items() if name in self.shapes}
-        for column, row in self.pairs:
+    def axes(self) -> Mapping[str, int]:
+        """The axis along which each tensor is cut, of those that are.
+
+        Of a pair, output channels of the first are cut, input channels of the second.
+        """
+        ends = {name: ".".join(name.split(".")[-2:]) for name in self.shapes}
+        axes = {name: TRANSFORMER[end] for name, end in ends.items() if end in TRANSFORMER}
+        for column, row in (pair for pair in self.pairs if len({*pair}) > 1):
             axes |= dict.fromkeys(self.tensors[column], 0)
             for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
                 axes[name] = dense if len(self.shapes[name]) == 2 else 1 - dense
-        slices = {name: self.slices(name, axis) for name, axis in axes.items()}
+        return axes
+
+    @cached_property
+    def weights(self) -> Layouts:
+        slices = {name: self.slices(name, axis) for name, axis in self.axes.items()}
         return {name: slices.get(name) or self.whole(name) for name in self.shapes}
+
+    @cached_property
+    def summed(self) -> list[tuple[str, ...]]:
+        """The layers after which devices' partial sums are added: pairs, embeddings."""
+        pairs = [tuple(dict.fromkeys(pair)) for pair in self.pairs]
+        return [("embed",), *pairs] if self.vocabulary else pairs
+
+    @cached_property
+    def together(self) -> list[tuple[str, ...]]:
+        """The layers that are cut; after a head, devices keep the logits of their words."""
+        return [*self.summed, ("head",)] if self.vocabulary else self.summed
+
+    @cached_property
+    def unpaired(self) -> list[str]:
+        """The layers that each device has whole."""
+        together = {name for layers in self.together for name in layers}
+        return [name for name in self.layers if name not in together]
+
+    def enters(self, layers: Sequence[str]) -> bool:
+        """Whether a norm comes before; then the output of a sum is added to the input."""
+        return len(layers) == 1 and layers[0] != "embed"
+
+    def uses(self, what: str, layers: Sequence[str]) -> list[str]:
+        """The tensors of layers that "layer", "enter", "product" or "finish" takes.
+
+        A product takes those that are cut. What is before and after it, norms and biases, every
+        device has whole.
+        """
+        names = [name for layer in layers for name in self.tensors[layer]]
+        if what in ("layer", "product"):
+            return [name for name in names if what == "layer" or name in self.axes]
+        norms = what == "enter"
+        return [x for x in names if x not in self.axes and (".norm." in x) == norms]
+
+    def first_word(self, device: int) -> int:
+        part = self.weights["embed.weight"][device] if self.vocabulary else None
+        return part.start if part else 0
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         times = len(self.microbatches_of(examples))
@@ -43,11 +105,7 @@ class Tensor(Plan):
             ledger.allreduce(examples * elements * ledger.itemsize, group, kind, times)
 
     def inputs_kept(self, device: int) -> int:
-        """Of a pair: its input, the slice between its layers, and the sum."""
+        """Of a pair: its input, and the sum."""
         kept = sum(self.inputs[name] for name in self.unpaired)
-        for column, row in self.pairs:
-            channels = self.shapes[f"{column}.bias"][0]
-            local = shard_sizes(channels, self.devices)[device]
-            kept += self.inputs[column] + self.inputs[row] // channels * local
-            kept += self.output(row)
-        return kept
+        kept += sum(self.inputs[layers[0]] for layers in self.together)
+        return kept + sum(self.output(layers[-1]) for layers in self.summed)

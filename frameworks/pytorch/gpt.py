@@ -1,0 +1,113 @@
+"""A small transformer from scratch, in PyTorch: its layers, as strategies split them.
+
+Tokens `X` and labels `y` are (n, s), a hidden state (n, s, h), logits (n, s, words). Of the weights
+that are cut, a device may have a part: some heads, some columns, some words.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from common.models.nets import LAYER_NORM_EPSILON
+
+Params = Mapping[str, Tensor]
+
+
+def gpt(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
+    """The logits of tokens: one layer after the other."""
+    for name in layers:
+        X = layer(name, X, params)
+    return X
+
+
+def layer(name: str, X: Tensor, params: Params) -> Tensor:
+    """The output of a layer for `X`. A block's attention and MLP add theirs to their input."""
+    if name == "embed":
+        return finish(name, product([name], X, params), params)
+    Y = product([name], enter(name, X, params), params)
+    return Y if name == "head" else X + finish(name, Y, params)
+
+
+def enter(name: str, X: Tensor, params: Params) -> Tensor:
+    """Each token's state with mean 0 and variance 1, times a weight, plus a bias."""
+    centred = X - X.mean(-1, keepdim=True)
+    normal = centred / ((centred**2).mean(-1, keepdim=True) + LAYER_NORM_EPSILON).sqrt()
+    return normal * params[f"{name}.norm.weight"] + params[f"{name}.norm.bias"]
+
+
+def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
+    """What these parts of a layer's weights add to its output."""
+    (name,) = layers
+    if name == "embed":
+        return look_up(X, params["embed.weight"])
+    if name == "head":
+        return X @ params["head.weight"]
+    if name.endswith("mlp"):
+        return (
+            gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
+            @ (params[f"{name}.down.weight"])
+        )
+    qkv = torch.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
+    heads = attend(*(qkv + params[f"{name}.qkv.bias"][:, None]).chunk(3, -1))
+    return torch.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])
+
+
+def finish(name: str, Y: Tensor, params: Params) -> Tensor:
+    """What follows the sum over parts: a bias, or each token's position."""
+    if name == "embed":
+        return Y + params["embed.position"]
+    return Y + params[f"{name}.{'down' if name.endswith('mlp') else 'proj'}.bias"]
+
+
+def look_up(X: Tensor, weight: Tensor) -> Tensor:
+    """The rows of tokens (n, s); zeros for those that are not among the words here."""
+    here = (len(weight) > X)[..., None]
+    return torch.where(here, weight[X.clamp(max=len(weight) - 1)], 0)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention of heads (n, a, s, d): each token sees itself and those before it."""
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+    return scores.masked_fill(later, -math.inf).softmax(-1) @ v
+
+
+def gelu(X: Tensor) -> Tensor:
+    """GELU by its approximation with tanh (Hendrycks and Gimpel, 2016), as in GPT-2."""
+    return X * (1 + torch.tanh(math.sqrt(2 / math.pi) * (X + 0.044715 * X**3))) / 2
+
+
+def loss(y_hat: Tensor, y: Tensor) -> Tensor:
+    """The cross-entropy (n, s) of each label, from its logits; 0 where there is none, -1."""
+    most = largest(y_hat)
+    sums, label = exponentials_and_label(y_hat, y, most)
+    return torch.where(y < 0, 0, sums.log() + most - label)
+
+
+def largest(logits: Tensor) -> Tensor:
+    """Each token's largest logit (n, s)."""
+    return logits.detach().amax(-1)
+
+
+def exponentials_and_label(logits: Tensor, y: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the words here, the sum of exponentials, and the label's logit, 0 if it is not here."""
+    label = (logits * one_hot(y, logits)).sum(-1)
+    return (logits - most[..., None]).exp().sum(-1), label
+
+
+def words_loss_and_grad(
+    logits: Tensor, y: Tensor, most: Tensor, sums: Tensor, label: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The mean loss over `count` labels of all, and its gradient by the logits of words here."""
+    counted = (y >= 0).to(logits.dtype) / count
+    probabilities = (logits - most[..., None]).exp() / sums[..., None]
+    grad = (probabilities - one_hot(y, logits)) * counted[..., None]
+    return ((sums.log() + most - label) * counted).sum(), grad
+
+
+def one_hot(y: Tensor, logits: Tensor) -> Tensor:
+    """1 at the labels among the words here, else 0, in the shape of the logits."""
+    words = torch.arange(logits.shape[-1], device=y.device)
+    return (y[..., None] == words).to(logits.dtype)

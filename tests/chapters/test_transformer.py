@@ -1,0 +1,120 @@
+"""The transformer, split every way, in the framework under test, against NumPy on one device."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from common.base.arrays import Array, Weights
+from common.chapters.strategies import StrategiesOptions
+from common.compare import numpy_nets
+from common.compare.distances import distance
+from common.data.dataset import numbers
+from common.data.sums import sums
+from common.models.weights_file import initial_weights
+
+GPT: Final = StrategiesOptions(net="gpt", microbatches=2, depth=1, clip=0.5)
+CASES: Final = (("data", 3, 1), ("zero2", 3, 1), ("tensor", 4, 2), ("pipeline", 4, 2))
+"""Suites have all strategies; here, some devices have no example in the last step."""
+
+RATES: Final = (0.003, 0.002, 0.001)
+EXACT: Final = 1e-10
+"""Adam divides a gradient that is 0 but for rounding, of the keys' biases, by 1e-8."""
+
+TEXTS, LABELS, *_ = sums()
+
+
+class AdamOnOneDevice:
+    """Adam (Kingma and Ba, 2015), with the whole gradient clipped."""
+
+    def __init__(self, weights: Mapping[str, Array], clip: float) -> None:
+        self.weights, self.clip, self.steps = dict(weights), clip, 0
+        self.m = {name: 0 * values for name, values in weights.items()}
+        self.v = {name: 0 * values for name, values in weights.items()}
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        right = numpy_nets.step("gpt", X, y, self.weights, [(0, len(X))])
+        norm = np.sqrt(sum((grad**2).sum() for grad in right.gradients.values()))
+        self.steps += 1
+        for name, grad in right.gradients.items():
+            grad = grad * min(1, self.clip / norm)
+            self.m[name] = 0.9 * self.m[name] + 0.1 * grad
+            self.v[name] = 0.999 * self.v[name] + 0.001 * grad**2
+            m, v = self.m[name] / (1 - 0.9**self.steps), self.v[name] / (1 - 0.999**self.steps)
+            self.weights[name] = self.weights[name] - lr * m / (np.sqrt(v) + 1e-8)
+        return right.loss
+
+    def saved(self) -> Weights:
+        state = {f"momentum/{name}": values for name, values in self.m.items()}
+        state |= {f"variance/{name}": values for name, values in self.v.items()}
+        return {**self.weights, **state, "adam/steps": np.array([self.steps])}
+
+
+def start() -> Weights:
+    """Weights of which none is 0 or 1, so that each is seen to count; larger ones round more."""
+    random = np.random.RandomState(2)
+    drawn = initial_weights(GPT.shapes(), 3, "float64")
+    return {k: 3 * v + 0.03 * random.standard_normal(v.shape) for k, v in drawn.items()}
+
+
+def batch(step: int, count: int = 7) -> tuple[Array, Array]:
+    rows = slice(7 * step, 7 * step + count)
+    return numbers(TEXTS[rows], LABELS[rows], "float64")
+
+
+def far(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+    assert ours.keys() == theirs.keys()
+    return max(distance(ours[name], theirs[name])[0] for name in theirs)
+
+
+@pytest.mark.parametrize(("name", "devices", "rows"), CASES)
+def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
+    strategies: Any, all_devices: Sequence[Any], name: str, devices: int, rows: int
+) -> None:
+    options = replace(GPT, strategy=name, replicas=rows)
+    weights = start()
+    trainer = strategies.trainer(weights, all_devices[:devices], options)
+    right = AdamOnOneDevice(weights, GPT.clip)
+    X, y = batch(0)
+    expected = numpy_nets.step("gpt", X, y, weights, [(0, len(X))]).gradients
+    assert far(trainer.gradients(X, y), expected) < EXACT
+    for step, lr in enumerate(RATES):
+        X, y = batch(step, 7 if step < 2 else 1)
+        loss = trainer.train_batch(X, y, lr)
+        assert float(loss) == pytest.approx(right.step(X, y, lr), rel=EXACT)
+        counted, _ = trainer.usage(len(y))
+        assert counted == options.usage(devices, len(y), 8)
+    assert far(trainer.save(), right.saved()) < EXACT
+    logits = numpy_nets.logits("gpt", X, right.weights)
+    np.testing.assert_allclose(trainer.predict(X), logits, rtol=0, atol=EXACT)
+
+
+def test_what_one_strategy_has_saved_every_other_one_resumes(
+    strategies: Any, all_devices: Sequence[Any]
+) -> None:
+    """With the moments, which other devices had, and the number of steps."""
+    saved = start()
+    right = AdamOnOneDevice(saved, GPT.clip)
+    for step, name in enumerate(("data", "zero3", "tensor", "pipeline", "data")):
+        devices = all_devices[: 3 - step % 2]
+        trainer = strategies.trainer(start(), devices, replace(GPT, strategy=name))
+        trainer.restore(saved)
+        trainer.train_batch(*batch(step), RATES[0])
+        right.step(*batch(step), RATES[0])
+        saved = trainer.save()
+        assert far(saved, right.saved()) < EXACT, name
+
+
+@pytest.mark.parametrize(
+    ("options", "devices", "why"),
+    [
+        (replace(GPT, strategy="tensor"), 4, "4 devices cannot share the 3 heads"),
+        (replace(GPT, strategy="pipeline"), 4, "needs as many stages"),
+        (replace(GPT, depth=0), 1, "--net gpt needs a block"),
+        (replace(GPT, momentum=0.5), 1, "--momentum means nothing for --net gpt"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(options: Any, devices: int, why: str) -> None:
+    assert why in options.refusal(devices)
