@@ -78,7 +78,7 @@ class StrategiesOptions(Options):
     )
     clip: float = option(
         None,
-        "scale the gradient to a norm of C at most; 0: never (lenet: 0; gpt: 1)",
+        "gpt: scale the gradient to a norm of C at most; 0: never (1)",
         type=distance,
         least=0,
         most=1e9,
@@ -123,6 +123,8 @@ class StrategiesOptions(Options):
         """Which flag means nothing beside the others."""
         if self.net == "gpt" and self.momentum != 0.9:
             return "--momentum means nothing for --net gpt: it is trained by Adam"
+        if self.net == "lenet" and self.clip:
+            return "--clip means nothing for --net lenet: it is for gpt"
         if self.strategy != "pipeline" and (self.stages or self.schedule != "1f1b"):
             flag = "stages" if self.stages else "schedule"
             return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
@@ -172,8 +174,8 @@ class StrategiesOptions(Options):
 
 CHAPTER: Final = ChapterSpec(
     name="strategies",
-    title="LeNet split by data, pipeline or tensor parallelism, which the book's 'Training on "
-    "Multiple GPUs' names, or by ZeRO",
+    title="LeNet, or a small transformer, split by data, pipeline or tensor parallelism, which the "
+    "book's 'Training on Multiple GPUs' names, or by ZeRO",
     heading="LeNet, split in every way",
     options=StrategiesOptions,
     presets={

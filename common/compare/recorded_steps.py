@@ -188,18 +188,19 @@ class RecordedStep:
 
     def __init__(self, run: RecordedRun, number: int, right: numpy_nets.Step | None = None) -> None:
         config, arrays = run.record.config, run.arrays
-        self.number = number
-        self.dtype = config.dtype
+        self.number, self.dtype = number, config.dtype
         self.loss = run.record.losses[number - 1]
         self.lr = run.learning_rate(number)
         self.momentum = config.options.momentum
         self.clip = config.settings().get("clip", 0.0)
-        self.before = weights_after(run, number - 1)
-        self.after = weights_after(run, number)
+        self.before, self.after = (weights_after(run, step) for step in (number - 1, number))
         # Empty before the first step and after the last one.
         self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
         self.velocity_after = part(arrays, f"trace/momentum/{number}/")
-        self.moments = [self.moments_after(arrays, step) for step in (number - 1, number)]
+        self.moments = [
+            {kind: part(arrays, f"trace/{kind}/{step}/") for kind in ("momentum", "variance")}
+            for step in (number - 1, number)
+        ]
         self.own_before, self.own_after = (
             part(arrays, f"trace/statistics/{step}/") for step in (number - 1, number)
         )
@@ -220,9 +221,6 @@ class RecordedStep:
         self.exact = self.vector(self.right.gradients)
         self.scale = self.repeated(self.right.scales)
         self.summing = LIMITS[run.record.config.net].per_term * self.repeated(self.right.terms)
-
-    def moments_after(self, arrays: Mapping[str, Array], step: int) -> Mapping[str, Weights]:
-        return {kind: part(arrays, f"trace/{kind}/{step}/") for kind in ("momentum", "variance")}
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)

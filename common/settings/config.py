@@ -114,8 +114,9 @@ class Config(BaseModel):
         ):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
-        if settings.get("net") == "gpt" and settings["dataset"] != "auto":
-            raise RequestError("--dataset means nothing for --net gpt: it learns from sums")
+        given = {"dataset": settings["dataset"] != "auto", "data-dir": settings["data_dir"]}
+        for flag in (flag for flag in given if settings.get("net") == "gpt" and given[flag]):
+            raise RequestError(f"--{flag} means nothing for --net gpt: it learns from sums")
         if name == "auto":
             name = "book" if kind == "gpu" else chapter.without_gpu
         preset = chapter.preset(name, devices, settings.get("net", ""))

@@ -114,6 +114,7 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
         (replace(GPT, strategy="pipeline"), 4, "needs as many stages"),
         (replace(GPT, depth=0), 1, "--net gpt needs a block"),
         (replace(GPT, momentum=0.5), 1, "--momentum means nothing for --net gpt"),
+        (replace(GPT, net="lenet"), 1, "--clip means nothing for --net lenet"),
     ],
 )
 def test_what_cannot_be_split_is_refused(options: Any, devices: int, why: str) -> None:
