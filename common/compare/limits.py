@@ -160,5 +160,6 @@ LIMITS: Final = {
         },
     ),
     "strategies": Limits(_by_dtype(LENET), beginning=20, curve=Tolerance(0.1, 1.2e-2), large=LARGE),
-    "gpt": Limits(_by_dtype(GPT), beginning=20, curve=Tolerance(0.1, 0)),
+    # Rounding decides how early it leaves a plateau, at the end of the second epoch.
+    "gpt": Limits(_by_dtype(GPT), beginning=20, curve=Tolerance(0.3, 0.13)),
 }
