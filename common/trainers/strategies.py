@@ -17,7 +17,6 @@ from common.backends.interface import (
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError
 from common.chapters.strategies import StrategiesOptions
-from common.models.nets import last_bias
 from common.parallel.plans import Plan
 
 
@@ -45,8 +44,7 @@ class SplitTrainer(Trainer, Protocol):
         """Places each device's part of the weights and velocities."""
 
     def bias(self) -> Array:
-        weights = self.export()
-        return weights[last_bias(weights)]
+        return self.export()["fc2.bias"]
 
     def save(self) -> Weights:
         velocities = {f"momentum/{name}": v for name, v in self.velocities().items()}
