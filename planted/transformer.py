@@ -7,11 +7,10 @@ import numpy as np
 
 from common.base.arrays import on_host
 from planted.bug import Right, bug
+from planted.strategies import HAND, OPS
 from planted.tensors import scaled
 
-OPS: Final = "frameworks.{}.primitives"
 GPT: Final = "frameworks.{}.gpt"
-HAND: Final = "frameworks.strategies"
 DATA: Final = {"strategies float64-gpt-data": (1,)}
 PIPELINE: Final = {"strategies float64-gpt-pipeline": (3,)}
 TENSOR: Final = {"strategies float64-gpt-tensor": (2,)}

@@ -92,8 +92,16 @@ class Options(Flags):
     net = ""
     """The net, where a chapter has several."""
 
+    clip = 0.0
+    """The norm to which the gradient is scaled at most; 0: any."""
+
     native = False
     """Whether the framework's native version trains, whose traffic is not counted."""
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Options that mean nothing beside the others."""
+        return ()
 
     @property
     def task(self) -> Task:
@@ -146,7 +154,7 @@ class Options(Flags):
     def describe(self) -> str:
         """The options in words; means only if they are not the default."""
         words = []
-        for flag in fields(self):
+        for flag in (flag for flag in fields(self) if flag.name not in self.idle):
             name, value = flag.name.replace("_", " "), getattr(self, flag.name)
             if flag.name not in self.MEANS or value != flag.default:
                 words.append(name if value is True else f"{name} {value}")

@@ -98,6 +98,10 @@ class StrategiesOptions(Options):
                 object.__setattr__(self, name, default)
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        return ("momentum",) if self.net == "gpt" else ("net", "clip")
+
+    @property
     def task(self) -> Task:
         return SUMS if self.net == "gpt" else super().task
 
@@ -152,11 +156,6 @@ class StrategiesOptions(Options):
             return f"there are no native versions in {framework}"
         schedule = lacks.get(self.schedule, "") if self.strategy == "pipeline" else ""
         return lacks.get(self.strategy, schedule)
-
-    def describe(self) -> str:
-        """Without what only the other net has."""
-        idle = ("net lenet", "clip 0", "clip 0.0", "momentum 0.9" if self.net == "gpt" else "")
-        return ", ".join(words for words in super().describe().split(", ") if words not in idle)
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
         return self.plan(devices).usage(examples, itemsize, len(self.state) * itemsize)

@@ -108,8 +108,9 @@ class Comparison(BaseModel):
 
     @property
     def title(self) -> str:
-        devices = ", ".join(map(str, sorted({check.devices for check in self.checks})))
-        return f"{self.chapter}, {self.suite}, on {devices} devices"
+        counts = sorted({check.devices for check in self.checks})
+        of_many = "" if counts == [1] else "s"
+        return f"{self.chapter}, {self.suite}, on {', '.join(map(str, counts))} device{of_many}"
 
 
 class Verdict(BaseModel):

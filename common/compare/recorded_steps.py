@@ -192,7 +192,7 @@ class RecordedStep:
         self.loss = run.record.losses[number - 1]
         self.lr = run.learning_rate(number)
         self.momentum = config.options.momentum
-        self.clip = config.settings().get("clip", 0.0)
+        self.clip = config.options.clip
         self.before, self.after = (weights_after(run, step) for step in (number - 1, number))
         # Empty before the first step and after the last one.
         self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")

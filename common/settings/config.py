@@ -160,7 +160,7 @@ class Config(BaseModel):
     @property
     def net(self) -> str:
         """The net where nets are told apart: "gpt", or a chapter's own by the chapter's name."""
-        return "gpt" if self.settings().get("net") == "gpt" else self.chapter
+        return "gpt" if self.options.net == "gpt" else self.chapter
 
     def shapes(self) -> Shapes:
         return self.options.shapes()

@@ -17,14 +17,6 @@ Params = Mapping[str, Tensor]
 
 
 @partial(jax.jit, static_argnums=0)
-def gpt(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
-    """The logits of tokens: one layer after the other."""
-    for name in layers:
-        X = layer(name, X, params)
-    return X
-
-
-@partial(jax.jit, static_argnums=0)
 def layer(name: str, X: Tensor, params: Params) -> Tensor:
     """The output of a layer for `X`. A block's attention and MLP add theirs to their input."""
     if name == "embed":
@@ -51,10 +43,8 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name == "head":
         return X @ params["head.weight"]
     if name.endswith("mlp"):
-        return (
-            gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
-            @ (params[f"{name}.down.weight"])
-        )
+        hidden = gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
+        return hidden @ params[f"{name}.down.weight"]
     qkv = jnp.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
     heads = attend(*jnp.split(qkv + params[f"{name}.qkv.bias"][:, None], 3, -1))
     return jnp.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])

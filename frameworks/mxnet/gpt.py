@@ -17,13 +17,6 @@ Tensor: TypeAlias = np.ndarray
 Params = Mapping[str, Tensor]
 
 
-def gpt(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
-    """The logits of tokens: one layer after the other."""
-    for name in layers:
-        X = layer(name, X, params)
-    return X
-
-
 def layer(name: str, X: Tensor, params: Params) -> Tensor:
     """The output of a layer for `X`. A block's attention and MLP add theirs to their input."""
     if name == "embed":

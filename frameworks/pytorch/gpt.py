@@ -15,13 +15,6 @@ from common.models.nets import LAYER_NORM_EPSILON
 Params = Mapping[str, Tensor]
 
 
-def gpt(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
-    """The logits of tokens: one layer after the other."""
-    for name in layers:
-        X = layer(name, X, params)
-    return X
-
-
 def layer(name: str, X: Tensor, params: Params) -> Tensor:
     """The output of a layer for `X`. A block's attention and MLP add theirs to their input."""
     if name == "embed":
@@ -45,10 +38,8 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name == "head":
         return X @ params["head.weight"]
     if name.endswith("mlp"):
-        return (
-            gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
-            @ (params[f"{name}.down.weight"])
-        )
+        hidden = gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
+        return hidden @ params[f"{name}.down.weight"]
     qkv = torch.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
     heads = attend(*(qkv + params[f"{name}.qkv.bias"][:, None]).chunk(3, -1))
     return torch.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])

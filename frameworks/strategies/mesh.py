@@ -166,10 +166,16 @@ class Split(Trainer):
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return self._whole(self.params, self.plan.weights)
 
-    def bias(self) -> Array:
-        """The last layer's bias."""
+    def bias(self) -> Tensor:
+        """The last layer's bias, on a device that has it whole, else on the host.
+
+        No step changes a tensor: it makes another.
+        """
         name = last_bias(self.plan.shapes)
         held = [{name: kept[name]} if name in kept else {} for kept in self.params]
+        first = next(params[name] for params in held if params)
+        if tuple(first.shape) == self.plan.shapes[name]:
+            return first
         return self._whole(held, {name: self.plan.weights[name]})[name]
 
     def save(self) -> Weights:

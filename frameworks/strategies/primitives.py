@@ -102,7 +102,9 @@ class Primitives(Protocol):
 class Net(Protocol):
     """The layers of a net in one framework: `lenet.py`, `gpt.py`.
 
-    `layer` is `finish` of `product`; a transformer's block enters by a norm, and adds its input.
+    `layer` is `finish` of `product`. A transformer's also `enter` by a norm, and blocks add their
+    input; of its loss, `largest`, `exponentials_and_label` and `words_loss_and_grad` take the
+    logits of some words.
     """
 
     def layer(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:

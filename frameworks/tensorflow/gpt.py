@@ -15,13 +15,6 @@ from common.models.nets import LAYER_NORM_EPSILON
 Params = Mapping[str, Tensor]
 
 
-def gpt(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
-    """The logits of tokens: one layer after the other."""
-    for name in layers:
-        X = layer(name, X, params)
-    return X
-
-
 def layer(name: str, X: Tensor, params: Params) -> Tensor:
     """The output of a layer for `X`. A block's attention and MLP add theirs to their input."""
     if name == "embed":
@@ -45,8 +38,8 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name == "head":
         return tf.tensordot(X, params["head.weight"], 1)
     if name.endswith("mlp"):
-        up = tf.tensordot(X, params[f"{name}.up.weight"], 1) + params[f"{name}.up.bias"]
-        return tf.tensordot(gelu(up), params[f"{name}.down.weight"], 1)
+        hidden = gelu(tf.tensordot(X, params[f"{name}.up.weight"], 1) + params[f"{name}.up.bias"])
+        return tf.tensordot(hidden, params[f"{name}.down.weight"], 1)
     qkv = tf.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
     heads = attend(*tf.split(qkv + params[f"{name}.qkv.bias"][:, tf.newaxis], 3, -1))
     return tf.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])

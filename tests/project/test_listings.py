@@ -17,7 +17,7 @@ LISTINGS = {
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
     "gpt": (
-        *("gpt", "layer", "enter", "product", "finish", "look_up", "attend", "gelu", "loss"),
+        *("layer", "enter", "product", "finish", "look_up", "attend", "gelu", "loss"),
         *("largest", "exponentials_and_label", "words_loss_and_grad", "one_hot"),
     ),
 }
