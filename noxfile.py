@@ -168,7 +168,7 @@ def d2l(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def book(session: nox.Session) -> None:
-    """Train with the book's setting on 1 and 2 devices of the CPU; half an hour on 2 cores.
+    """Train with the book's setting on 1 and 2 CPU devices, and compare; half an hour on 2 cores.
 
     `-- concise`: a ResNet-18 of width 16, on 2 devices, which resumes if it was killed; 2 hours.
     """
@@ -188,7 +188,8 @@ def book(session: nox.Session) -> None:
         command = python, "-m", f"frameworks.{framework}.{chapter}", "--preset=book"
         for flags in runs[chapter]:
             session.run(*command, *flags.split(), f"--out={folder}")
-    run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
+    if chapter == "scratch":
+        run_common(session, "common.parity", str(folder))
 
 
 @nox.session(venv_backend="none")

@@ -26,7 +26,7 @@ from common.base.files import destination, require_writable, write_text
 from common.base.machine import now
 from common.chapters.spec import CHAPTERS
 from common.chapters.suites import SUITE_NAMES, Suite
-from common.compare.comparison import SuiteResult, compare, recompute_steps, verdict_on
+from common.compare.comparison import compare, recompute_steps, verdict_on
 from common.compare.findings import Verdict
 from common.compare.folder import in_no_suite, load, only_in_grid
 from common.diagnose.suspects import Suspect, suspects
@@ -110,7 +110,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
     examined = compare(loaded, recompute_steps(loaded))
     verdict = verdict_on(examined, not_run, ignored, now())
     accused = suspects(examined)
-    no_page = write_verdict(flags.folder, verdict, examined, accused)
+    no_page = write_verdict(flags.folder, verdict, accused)
     if flags.brief and (flags.folder / "parity.html").exists():
         print(f"every figure: {flags.folder / 'parity.html'}")
     print_verdict(verdict, accused, brief=flags.brief)
@@ -118,16 +118,14 @@ def compare_folder(flags: argparse.Namespace) -> int:
     return 0 if verdict.passed else 1
 
 
-def write_verdict(
-    folder: Path, verdict: Verdict, examined: Sequence[SuiteResult], accused: Sequence[Suspect]
-) -> str:
+def write_verdict(folder: Path, verdict: Verdict, accused: Sequence[Suspect]) -> str:
     """Writes the verdict and its page; returns a line if the page cannot be made."""
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
         from common.report.page import page
 
-        write_text(folder / "parity.html", page(verdict, examined, accused))
+        write_text(folder / "parity.html", page(verdict, accused))
     except ModuleNotFoundError as missing:
         if missing.name != PAGE_NEEDS:
             raise

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy
 
 from common.records.record import Epoch
-from common.report.plots import Line, Panel, plot
 from common.settings.config import Config
 from common.training.loop import Outcome
 from common.training.reporter import Reporter, closing_line
 from notebooks.drawing.pictures import mime_bundle
+from notebooks.drawing.plots import Line, Panel, plot
 
 MEANS: Final = 60
 """Points of a whole run's losses: those of single steps are noisy."""

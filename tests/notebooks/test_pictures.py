@@ -18,9 +18,9 @@ from common.drawing.plans import step
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
-from common.report.plots import MARGIN, WIDTH
 from notebooks.classroom.live import curve
 from notebooks.drawing import pictures
+from notebooks.drawing.plots import MARGIN, WIDTH
 from notebooks.drawing.storyboard import words
 
 SVG = "{http://www.w3.org/2000/svg}"
