@@ -17,7 +17,6 @@ from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Steps
 from common.compare.recorded_steps import Recomputed
 from common.compare.runs import (
-    ENDS,
     LAYERS,
     NUMERICAL,
     RecordedRun,
@@ -113,16 +112,6 @@ def steps_of(run: RecordedRun, recomputed: Recomputed | None) -> Check | None:
     worst.steps = len(recomputed.steps["loss"])
     worst.hidden = len(recomputed.hidden)
     return worst
-
-
-def later_distances(run: RecordedRun, peers: Peers) -> Iterator[Check]:
-    """How far a short float32 run ends from others. It decides nothing: right runs part."""
-    others, rounded = peers.others(run), run.record.config.dtype == "float32"
-    for name in ENDS if rounded and run.comparable and not run.long else ():
-        prefix = {**NUMERICAL, **LAYERS}[name]
-        if part(run.arrays, prefix) and part(others, prefix):
-            check = farthest(name, compare(run.arrays, others, prefix), None)
-            yield check.model_copy(update={"framework": run.record.framework})
 
 
 def curve(run: RecordedRun, peers: Peers) -> Check | None:

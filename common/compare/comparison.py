@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from common.chapters.suites import Suite
-from common.compare.checks import checks_of, later_distances, steps
+from common.compare.checks import checks_of, steps
 from common.compare.collect import LoadedRecord, LoadedSuite
 from common.compare.findings import Check, Comparison, Verdict
 from common.compare.peers import Peers, Steps, references_of
@@ -93,7 +93,6 @@ def compare_suite(loaded: LoadedSuite, peers: Peers) -> SuiteResult:
         config=runs[0].record.config if runs else None,
         compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
         checks=checks,
-        shown=[check for run in runs for check in later_distances(run, peers)],
         notes=[*loaded.notes, *variables_set(runs)],
         lacking=dict(loaded.lacking),
     )

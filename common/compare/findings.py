@@ -92,17 +92,13 @@ class Check(BaseModel):
 
 
 class Comparison(BaseModel):
-    """One suite of one chapter; what frameworks are `lacking` is why they have no runs.
-
-    `shown` are distances that decide nothing.
-    """
+    """One suite of one chapter; what frameworks are `lacking` is why they have no runs."""
 
     suite: str
     chapter: str
     config: Config | None
     compared_with: str
     checks: list[Check]
-    shown: list[Check] = []
     notes: list[str] = []
     lacking: dict[str, str] = {}
 

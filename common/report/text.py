@@ -81,23 +81,13 @@ def rows(comparison: Comparison) -> list[list[str | Cell]]:
     table_rows: list[list[str | Cell]] = []
     for name, words in HEADINGS.items():
         checks = [check for check in comparison.checks if check.check == name]
-        shown = [check for check in comparison.shown if check.check == name]
         if checks:
             limits = [check.tolerance for check in checks if check.tolerance is not None]
             sign = "≥" if name == "accuracy" else "≤"
             limit = f"{sign} {limits[0]:g}" if limits else "exact"
             cells = [_cell(comparison, checks, framework) for framework in columns(comparison)]
             table_rows.append([words, *cells, limit])
-        elif shown:
-            cells = [_farthest(shown, framework) for framework in columns(comparison)]
-            table_rows.append([words, *cells, "none"])
     return table_rows
-
-
-def _farthest(shown: Sequence[Check], framework: str) -> Cell:
-    """The largest distance of a framework's runs; nothing if there is none."""
-    known = [x.distance for x in shown if x.framework == framework and x.distance is not None]
-    return f"{max(known):.1e}" if known else "", None
 
 
 def _cell(comparison: Comparison, checks: Sequence[Check], framework: str) -> Cell:

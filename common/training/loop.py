@@ -21,7 +21,7 @@ from common.records.record import Epoch, Split
 from common.records.trace import LAYERS_PROBE, PROBE, Trace, checked_images
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint, Checkpoints
-from common.training.reporter import Bar, Reporter
+from common.training.reporter import Reporter
 
 
 @dataclass
@@ -125,13 +125,14 @@ class Training:
         queued: list[SupportsFloat] = []
         stops = False
         done = len(self.outcome.losses) - before
-        with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
+        with self.report.bar(f"epoch {epoch + 1}", steps, done) as advance:
             self._start()
             batches = islice(self._minibatches(epoch, done), steps - done)
             for step, batch in enumerate(batches, before + done + 1):
                 if stops := self.process.any(self.stop.asked):
                     break
-                queued.append(self._step(step, batch, bar))
+                queued.append(self._step(step, batch))
+                advance(queued[-1])
                 last = step == before + steps
                 if self.checkpoints and not last and step % self.checkpoints.every == 0:
                     self._settle(queued)
@@ -142,7 +143,7 @@ class Training:
         if self.process.any(self.stop.asked) or stops:
             self._stop()
 
-    def _step(self, step: int, batch: Batch, bar: Bar) -> SupportsFloat:
+    def _step(self, step: int, batch: Batch) -> SupportsFloat:
         """Queues a step; its loss stays on the device until something reads it."""
         self.trace.before(step, *batch)
         X, y = numbers(*batch, self.config.dtype)
@@ -150,7 +151,6 @@ class Training:
         self.outcome.minibatches = hashlib.sha256(content).digest()
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         self.trace.biases.append(self.trainer.bias())
-        bar.step(loss)
         usage = getattr(self.trainer, "usage", None)  # of strategies by hand
         if usage and self.outcome.split is None:
             counted, events = usage(len(y))

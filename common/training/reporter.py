@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import SupportsFloat
 
 from rich.console import Console
-from rich.progress import Progress, TextColumn
+from rich.progress import MofNCompleteColumn, Progress
 
 from common.base.errors import printable
 from common.records.record import Epoch
@@ -26,19 +26,22 @@ class Reporter:
         self.console.print(printable(text, len(text)), markup=False, soft_wrap=True)
 
     @contextmanager
-    def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:
-        """A bar over an epoch's steps, some of them done; it vanishes at the end."""
-        columns = *Progress.get_default_columns(), TextColumn("{task.fields[figures]}")
+    def bar(self, epoch: str, steps: int, done: int) -> Iterator[Callable[[SupportsFloat], None]]:
+        """A bar over an epoch's steps, some of them done; each calls it with its queued loss."""
+        columns = *Progress.get_default_columns(), MofNCompleteColumn()
         visible = sys.stderr.isatty() and not self.quiet
         bars = Progress(*columns, console=self.console, transient=True, disable=not visible)
         with bars:
-            task = bars.add_task(description, total=steps, completed=done, figures="")
+            task, read = bars.add_task(epoch, total=steps, completed=done), time.monotonic()
 
-            def show(done: int, loss: float, speed: float) -> None:
-                figures = f"step {done}/{steps}, loss {loss:.3f}, {speed:,.0f} images/s"
-                bars.update(task, completed=done, figures=figures)
+            def advance(loss: SupportsFloat) -> None:
+                nonlocal read
+                bars.advance(task)
+                if visible and time.monotonic() > read + 0.5:  # to read it waits for the device
+                    bars.update(task, description=f"{epoch}, loss {float(loss):.3f}")
+                    read = time.monotonic()
 
-            yield Bar(show if visible else None, batch_size, done)
+            yield advance
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """The line of a finished epoch; `loss` is its mean."""
@@ -46,26 +49,6 @@ class Reporter:
             f"epoch {epoch.epoch}/{epochs}: loss {loss:.3f}, test acc {epoch.test_accuracy:.3f}, "
             f"{epoch.seconds:.1f} s, {epoch.images_per_second:,.0f} images/s"
         )
-
-
-class Bar:
-    """Counts the steps of an epoch, and shows steps, loss and images/s."""
-
-    def __init__(
-        self, show: Callable[[int, float, float], None] | None, batch_size: int, done: int = 0
-    ) -> None:
-        self.show, self.batch_size = show, batch_size
-        self.started = self.drawn = time.monotonic()
-        self.done = self.before = done
-
-    def step(self, loss: SupportsFloat) -> None:
-        """Counts a queued step; its loss is read only now and then."""
-        self.done += 1
-        now = time.monotonic()
-        if self.show and now - self.drawn >= 0.5:
-            speed = (self.done - self.before) * self.batch_size / (now - self.started)
-            self.show(self.done, float(loss), speed)
-            self.drawn = now
 
 
 def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:

@@ -49,12 +49,6 @@ def test_the_run_without_a_flip_that_others_share_is_not_accused(tmp_path: Path)
     assert verdict.passed
     (comparison,) = verdict.comparisons
     assert not {"weights", "outcome"} & {check.check for check in comparison.checks}
-    # How far they are apart in the end is shown, and decides nothing.
-    (row,) = (row for row in rows(comparison) if row[0] == "weights at the end")
-    assert row[-1] == "none"
-    cell: Any = row[3]
-    assert float(cell[0]) > 1e-4
-    assert cell[1] is None
     rewrite(tmp_path / "jax-concise-1dev.json", {"weights/fc.bias": np.full(10, np.inf, "f")})
     (comparison,) = judge(tmp_path).comparisons
     (row,) = (row for row in rows(comparison) if row[0] == "weights at the end")
