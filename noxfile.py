@@ -193,17 +193,6 @@ def book(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def seeds(session: nox.Session) -> None:
-    """Train with 5 seeds and test whether accuracies differ by chance; `-- --chapter concise`."""
-    folder, plan = str(RESULTS / "seeds"), ["--chapter=scratch", "--seeds=5", *session.posargs]
-    decide(session)
-    for framework in available():
-        python = python_of.framework(session, framework)
-        session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)
-    run_common(session, "common.seeds", folder, *plan, "--frameworks", *available())
-
-
-@nox.session(venv_backend="none")
 def planted(session: nox.Session) -> None:
     """Plant bugs that people have met, and show what catches each; `-- --write`: keep the page."""
     session.env.update(python_of.NO_GPUS)

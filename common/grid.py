@@ -17,13 +17,12 @@ from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
-from common.base.errors import RequestError
 from common.base.machine import cores
 from common.chapters.spec import CHAPTERS, spec
 from common.chapters.suites import SUITES
 from common.data.download import decide
 from common.settings.arguments import all_settings, as_flags
-from common.terminal.command import DEVICES, REPEATS, Parser, count, path, status
+from common.terminal.command import DEVICES, Parser, count, path, status
 
 Planned = tuple[str, Mapping[str, Any]]
 """A run: its chapter, and the settings that are given."""
@@ -133,10 +132,8 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
 def parser() -> Parser:
     arguments = Parser("python -m common.grid", __doc__)
     arguments.add_argument("framework", choices=FRAMEWORKS)
-    add = arguments.add_mutually_exclusive_group().add_argument
-    add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
-    add("--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds")
     add = arguments.add_argument
+    add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
     gpus = "the same runs on GPUs, on at most N of them"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
     add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="only these (all)")
@@ -146,16 +143,9 @@ def parser() -> Parser:
 
 
 def run_grid(flags: argparse.Namespace) -> int:
-    if flags.gpus and flags.seeds:
-        raise RequestError("--gpus means nothing for --seeds: those runs are on the CPU")
-    if flags.seeds:
-        same = {"preset": "quick", "devices": 1, "threads": 1}
-        seeds = [same | {"seed": n, "out": flags.out / str(n)} for n in range(flags.seeds)]
-        planned: list[Planned] = [(chapter, run) for chapter in flags.chapter for run in seeds]
-    else:
-        extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
-        every = runs(flags.framework, flags.out, **extent)
-        planned = [run for run in every if run[0] in flags.chapter]
+    extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
+    every = runs(flags.framework, flags.out, **extent)
+    planned = [run for run in every if run[0] in flags.chapter]
     decide()
     at_once = min(4, cores())
     print(f"{len(planned)} runs, {at_once} at a time", flush=True)
