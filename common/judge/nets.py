@@ -12,13 +12,14 @@ from common.data.sums import sums
 from common.diagnose.mistakes import wrong_logits
 from common.judge.judgement import Cases, Setting, WrongError, require
 from common.judge.readers import as_array, call
-from common.models.nets import LENET, gpt_shapes, resnet18_shapes
+from common.models.nets import LENET, resnet18_shapes
 from common.models.weights_file import initial_weights
+from common.parallel.nets import gpt
 
 NETS: Final = {
     "lenet": ("scratch", LENET, (12, 11, 9)),
     "resnet18": ("concise", resnet18_shapes(64), (4, 3, 5)),
-    "gpt": ("gpt", gpt_shapes(2), (7, 5, 3)),
+    "gpt": ("gpt", gpt(2).shapes, (7, 5, 3)),
 }
 """By net: its chapter, the shapes of its weights, and the numbers of examples of the steps."""
 

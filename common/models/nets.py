@@ -10,18 +10,24 @@ from typing import Final
 Shapes = dict[str, tuple[int, ...]]
 
 
+def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
+    return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
+
+
+def _dense(name: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> Shapes:
+    return {f"{name}.weight": rows + columns, f"{name}.bias": columns}
+
+
+def _norm(name: str, width: int, *statistics: str) -> Shapes:
+    return {f"{name}.{part}": (width,) for part in ("weight", "bias", *statistics)}
+
+
 def lenet_shapes(depth: int) -> Shapes:
-    shapes: Shapes = {
-        "conv1.weight": (20, 1, 3, 3),
-        "conv1.bias": (20,),
-        "conv2.weight": (50, 20, 5, 5),
-        "conv2.bias": (50,),
-        "fc1.weight": (800, 128),  # the 800 run over channel, row, column: 50 x 4 x 4
-        "fc1.bias": (128,),
-    }
+    shapes = _conv("conv1", 1, 20, 3) | _conv("conv2", 20, 50, 5)
+    shapes |= _dense("fc1", (800,), (128,))  # the 800 run over channel, row, column: 50 x 4 x 4
     for number in range(1, depth + 1):
-        shapes |= {f"hidden{number}.weight": (128, 128), f"hidden{number}.bias": (128,)}
-    return {**shapes, "fc2.weight": (128, 10), "fc2.bias": (10,)}
+        shapes |= _dense(f"hidden{number}", (128,), (128,))
+    return shapes | _dense("fc2", (128,), (10,))
 
 
 LENET: Final = lenet_shapes(0)
@@ -29,6 +35,7 @@ LENET: Final = lenet_shapes(0)
 
 STAGES: Final = (1, 2, 3, 4)
 BLOCKS: Final = (1, 2)
+STATISTICS: Final = ("running_mean", "running_var")
 
 MOMENTUM: Final = 0.1
 """The share of batch normalization's running statistics that a minibatch replaces."""
@@ -43,18 +50,18 @@ LAYER_NORM_EPSILON: Final = 2.0**-17
 
 def resnet18_shapes(width: int) -> Shapes:
     """ResNet-18's tensors; at width 64, the book's, 11,175,818 parameters."""
-    shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
-    channels = width
+    shapes, channels = _conv("conv1", 1, width, 3) | _norm("bn1", width, *STATISTICS), width
     for stage in STAGES:
         out = width * 2 ** (stage - 1)
         for block in BLOCKS:
             name = f"stage{stage}.block{block}"
-            shapes |= _conv(f"{name}.conv1", channels, out, 3) | _norm(f"{name}.bn1", out)
-            shapes |= _conv(f"{name}.conv2", out, out, 3) | _norm(f"{name}.bn2", out)
+            for number, ins in enumerate((channels, out), 1):
+                shapes |= _conv(f"{name}.conv{number}", ins, out, 3)
+                shapes |= _norm(f"{name}.bn{number}", out, *STATISTICS)
             if channels != out:
                 shapes |= _conv(f"{name}.conv3", channels, out, 1)
             channels = out
-    return shapes | {"fc.weight": (channels, 10), "fc.bias": (10,)}
+    return shapes | _dense("fc", (channels,), (10,))
 
 
 def layer_shapes(width: int) -> Shapes:
@@ -70,30 +77,31 @@ def layer_shapes(width: int) -> Shapes:
 
 
 def gpt_shapes(
-    depth: int, hidden: int = 45, heads: int = 3, vocabulary: int = 13, sequence: int = 9
+    depth: int, hidden: int, heads: int, vocabulary: int, sequence: int, kv_heads: int, gated: int
 ) -> Shapes:
     """A decoder of `depth` blocks, as GPT-2 (Radford et al., 2019), with a head of its own.
 
-    Heads have an axis of their own; each has its query, key and value side by side. By default
-    devices can divide hardly a tensor evenly.
+    Heads have an axis of their own, if they divide `hidden`; each has its query, key and value
+    side by side. A `gated` MLP has twice this width (0: 4 h) before its product. Without words,
+    there are only blocks.
     """
-    size, inner = hidden // heads, 4 * hidden
-    shapes: Shapes = {"embed.weight": (vocabulary, hidden), "embed.position": (sequence, hidden)}
-    for block in range(1, depth + 1):
-        attention, mlp = f"block{block}.attention", f"block{block}.mlp"
-        shapes |= _layer_norm(attention, hidden) | {
-            f"{attention}.qkv.weight": (hidden, heads, 3 * size),
-            f"{attention}.qkv.bias": (heads, 3 * size),
-            f"{attention}.proj.weight": (heads, size, hidden),
-            f"{attention}.proj.bias": (hidden,),
-        }
-        shapes |= _layer_norm(mlp, hidden) | {
-            f"{mlp}.up.weight": (hidden, inner),
-            f"{mlp}.up.bias": (inner,),
-            f"{mlp}.down.weight": (inner, hidden),
-            f"{mlp}.down.bias": (hidden,),
-        }
-    return {**shapes, **_layer_norm("head", hidden), "head.weight": (hidden, vocabulary)}
+    qkv = hidden + 2 * hidden * kv_heads // heads
+    up, down = (2 * gated, gated) if gated else (4 * hidden, 4 * hidden)
+
+    def by_head(width: int) -> tuple[int, ...]:
+        return (width,) if width % heads else (heads, width // heads)
+
+    first: Shapes = {"embed.weight": (vocabulary, hidden), "embed.position": (sequence, hidden)}
+    last = _norm("head.norm", hidden) | {"head.weight": (hidden, vocabulary)}
+    shapes = first if vocabulary else {}
+    for name in (f"block{number}" for number in range(1, depth + 1)):
+        shapes |= _norm(f"{name}.attention.norm", hidden)
+        shapes |= _dense(f"{name}.attention.qkv", (hidden,), by_head(qkv))
+        shapes |= _dense(f"{name}.attention.proj", by_head(hidden), (hidden,))
+        shapes |= _norm(f"{name}.mlp.norm", hidden)
+        shapes |= _dense(f"{name}.mlp.up", (hidden,), (up,))
+        shapes |= _dense(f"{name}.mlp.down", (down,), (hidden,))
+    return shapes | last if vocabulary else shapes
 
 
 def deviation(name: str, shapes: Shapes) -> float:
@@ -110,23 +118,9 @@ def deviation(name: str, shapes: Shapes) -> float:
 
 def trainable(name: str) -> bool:
     """Whether a weight is trained; batch normalization's running statistics are not."""
-    return not name.endswith((".running_mean", ".running_var"))
+    return not name.endswith(STATISTICS)
 
 
 def last_bias(names: Iterable[str]) -> str:
     """The name of the last layer's bias, of the names of all weights in the net's order."""
     return [name for name in names if name.endswith(".bias")][-1]
-
-
-def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
-    return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
-
-
-def _layer_norm(name: str, width: int) -> Shapes:
-    return {f"{name}.norm.weight": (width,), f"{name}.norm.bias": (width,)}
-
-
-def _norm(name: str, channels: int) -> Shapes:
-    return {
-        f"{name}.{part}": (channels,) for part in ("weight", "bias", "running_mean", "running_var")
-    }

@@ -30,7 +30,7 @@ ATTENTION: Final = ("flash", "scores")
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of a transformer, of which an example is a token."""
+    """The blocks of a transformer, and its vocabulary."""
 
     count: int
     hidden: int
@@ -42,23 +42,8 @@ class Blocks:
     kv_heads: int = 0
     gated: int = 0
 
-    def kept(self, layers: Sequence[str], shards: int) -> tuple[int, int]:
-        """The elements of 16 bits for a token on each of the `shards` of a stage of layers.
 
-        The first are kept in flight; the second, of the microbatch that is in its backward pass,
-        are recomputed for a block, or the head's: logits of 16 bits, for the loss and as gradient
-        of 32. With GELU, a block keeps 34 h + 5 a s bytes, and sequence parallelism shards all
-        (Korthikanti et al., 2022, section 4): inputs of norms and products, masks of dropout (7 h
-        elements), keys and values, 8 h of the MLP. A gated one keeps three widths, no masks.
-        """
-        h, blocks = self.hidden, len({x.partition(".")[0] for x in layers} - {"embed", "head"})
-        scores = 5 * self.heads * self.sequence / 2 * (self.attention == "scores")
-        mlp = 3 * self.gated - h if self.gated else 8 * h
-        block = 7 * h + 2 * h * (self.kv_heads or self.heads) // self.heads + mlp
-        again = {"none": 0.0, "selective": scores, "full": block + scores}[self.recompute]
-        kept = h if self.recompute == "full" else block + scores - again
-        again = max(again, 5 * self.vocabulary * ("head" in layers))
-        return blocks * math.ceil(kept / shards), math.ceil(again / shards)
+NO_BLOCKS: Final = Blocks(0, 0, 0, recompute="layers")
 
 
 @dataclass(frozen=True)
@@ -68,8 +53,8 @@ class Net:
     `shapes` are those of the parameters: layer `fc1` has `fc1.weight` and `fc1.bias`. For each
     layer, in order, `positions` has the number of places of an image where it is applied,
     `inputs` the elements of its input for an example. `pairs` are column-parallel and
-    row-parallel layers. A pipeline is cut only between `units` of layers. A transformer's
-    `blocks` say what it keeps and recomputes; other nets keep the inputs of layers.
+    row-parallel layers; a transformer's are parts of one layer. A pipeline is cut only between
+    `units` of layers. A transformer's `blocks` say what it keeps and recomputes.
     """
 
     shapes: Shapes
@@ -77,7 +62,7 @@ class Net:
     inputs: Mapping[str, int]
     pairs: Sequence[tuple[str, str]]
     units: Sequence[Sequence[str]]
-    blocks: Blocks | None = field(default=None, kw_only=True)
+    blocks: Blocks = field(default=NO_BLOCKS, kw_only=True)
 
     @cached_property
     def layers(self) -> list[str]:
@@ -97,13 +82,7 @@ class Net:
     @cached_property
     def vocabulary(self) -> int:
         """The number of words; 0 without any."""
-        return self.blocks.vocabulary if self.blocks else 0
-
-    @cached_property
-    def unpaired(self) -> list[str]:
-        """The layers without a partner: tensor parallelism replicates them."""
-        paired = {name for pair in self.pairs for name in pair}
-        return [name for name in self.layers if name not in paired]
+        return self.blocks.vocabulary
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -121,40 +100,57 @@ class Net:
     @cached_property
     def _work(self) -> dict[str, int]:
         sizes = {
-            name: math.prod(shape) * (len(shape) > 1 and not name.endswith(".bias"))
+            name: math.prod(shape)
             for name, shape in self.shapes.items()
+            if len(shape) > 1 and not name.endswith(".bias") and not name.startswith("embed.")
         }
-        sizes |= {name: 0 for name in sizes if name.startswith("embed.")}  # looked up
-        layers = {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
+        layers = {x: sum(sizes.get(y, 0) for y in names) for x, names in self.tensors.items()}
         return {layer: self.positions[layer] * size for layer, size in layers.items()}
 
     def work(self, layer: str) -> int:
         """The multiplications of a layer's forward pass for each example."""
         return self._work[layer]
 
-    @cached_property
-    def works(self) -> tuple[int, ...]:
-        """The work of each unit."""
-        return tuple(sum(map(self.work, unit)) for unit in self.units)
-
     def cut(self, stages: int, sizes: Sequence[int] = ()) -> list[list[str]]:
         """The layers of each stage of a pipeline, of so many units or of balanced work."""
-        bounds = pairwise(accumulate(sizes or balanced(self.works, stages), initial=0))
+        works = tuple(sum(map(self.work, unit)) for unit in self.units)
+        bounds = pairwise(accumulate(sizes or balanced(works, stages), initial=0))
         return [[name for unit in self.units[a:b] for name in unit] for a, b in bounds]
+
+    def kept(self, layers: Sequence[str], shards: int = 1) -> tuple[int, int]:
+        """The elements for an example on each of the `shards` of a stage of layers.
+
+        The first are kept in flight. The second, of the microbatch that is in its backward pass,
+        are recomputed for a block, or the head's: logits of 16 bits, for the loss and as gradient
+        of 32. With GELU, a block keeps 34 h + 5 a s bytes, and sequence parallelism shards all
+        (Korthikanti et al., 2022, section 4): inputs of norms and products, masks of dropout (7 h
+        elements), keys and values, 8 h of the MLP. A gated one keeps three widths, no masks.
+        """
+        blocks = self.blocks
+        if blocks.recompute == "layers":
+            return sum(self.inputs[layer] for layer in layers), 0
+        h, a, tokens = blocks.hidden, blocks.heads, self.positions[layers[0]]
+        scores = 5 * a * blocks.sequence / 2 * (blocks.attention == "scores")
+        mlp = 3 * blocks.gated - h if blocks.gated else 8 * h
+        block = 7 * h + 2 * h * (blocks.kv_heads or a) // a + mlp
+        again = {"none": 0.0, "selective": scores, "full": block + scores}[blocks.recompute]
+        kept = h if blocks.recompute == "full" else block + scores - again
+        again = max(again, 5 * blocks.vocabulary * ("head" in layers))
+        count = sum(layer.endswith(".mlp") for layer in layers)
+        return count * math.ceil(tokens * kept / shards), math.ceil(tokens * again / shards)
 
     @cached_property
     def allreduces(self) -> list[tuple[str, int]]:
         """The all-reduces of tensor parallelism: their kind, and elements for each example."""
-        times = 2 if self.blocks and self.blocks.recompute == "full" else 1
-        sums = [("activations", self.output(row)) for _, row in self.pairs] * times
-        first = () if self.blocks else self.layers[:1]  # whose input needs no gradient
+        times = 2 if self.blocks.recompute == "full" else 1
+        sums = [self.output(row) for _, row in self.pairs] * times
+        first = () if self.blocks.count else self.layers[:1]  # whose input needs no gradient
         columns = [column for column, _ in self.pairs if column not in first]
-        words = []
         if self.vocabulary:  # embeddings, three numbers a token, the head
-            tokens, hidden = self.positions["head"], self.inputs["head"]
-            words = [("activations", n) for n in (hidden, tokens, tokens, tokens)]
+            sums += [self.output("embed"), *[self.positions["head"]] * 3]
             columns.append("head")
-        return [*sums, *words, *(("gradients", self.inputs[column]) for column in columns)]
+        forward = [("activations", elements) for elements in sums]
+        return [*forward, *(("gradients", self.inputs[column]) for column in columns)]
 
     def operations(self) -> tuple[int, int]:
         """Floating-point operations of a step for each example: of the net, and to recompute.
@@ -162,19 +158,18 @@ class Net:
         A multiplication takes 2 forward, 4 backward (Narayanan et al., 2021, appendix).
         """
         work = sum(map(self.work, self.layers))
-        if self.blocks is None:  # nobody needs the gradient of the first layer's input
+        if not self.blocks.count:  # nobody needs the gradient of the first layer's input
             return 6 * work - 2 * self.work(self.layers[0]), 0
-        tokens = self.positions[self.pairs[0][0]]
-        scores = 2 * tokens * self.blocks.count * self.blocks.hidden * self.blocks.sequence
-        blocks = work + scores - self.blocks.hidden * self.blocks.vocabulary
-        again = {"none": 0, "selective": scores, "full": blocks, "layers": work}[
-            self.blocks.recompute
-        ]
-        return 6 * (work + scores), 2 * again
+        blocks, tokens = self.blocks, self.positions[self.layers[0]]
+        scores = 2 * tokens * blocks.count * blocks.hidden * blocks.sequence
+        whole = work + scores
+        full = whole - (self.work("head") if self.vocabulary else 0)
+        again = {"none": 0, "selective": scores, "full": full, "layers": whole}
+        return 6 * whole, 2 * again[blocks.recompute]
 
     def replicated_operations(self) -> int:
         """The operations of weights that tensor parallelism replicates, also of shortcuts."""
-        if self.blocks:
+        if self.blocks.count:
             return 0
         paired = [layer for pair in self.pairs for layer in pair]
         weights = (self.positions[x] * math.prod(self.shapes[f"{x}.weight"]) for x in paired)
@@ -183,25 +178,22 @@ class Net:
         return 6 * work - (0 if first in paired else 2 * self.work(first))
 
 
-def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
-    """A net without branches: it is cut anywhere, and its layers pair in order."""
-    layers = list(positions)
+def lenet(depth: int) -> Net:
+    """LeNet with `depth` more dense layers of 128 before the last one; layers pair in order."""
+    shapes = lenet_shapes(depth)
+    layers = list(dict.fromkeys(name.partition(".")[0] for name in shapes))
+    positions = dict.fromkeys(layers, 1) | {"conv1": 26 * 26, "conv2": 9 * 9}
+    inputs = dict.fromkeys(layers, 128)
+    inputs |= {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
     pairs = list(zip(layers[::2], layers[1::2], strict=False))
     return Net(shapes, positions, inputs, pairs, [[layer] for layer in layers])
 
 
-def lenet(depth: int) -> Net:
-    """LeNet with `depth` more dense layers of 128 before the last one."""
-    shapes = lenet_shapes(depth)
-    layers = list(dict.fromkeys(name.partition(".")[0] for name in shapes))
-    positions = dict.fromkeys(layers, 1) | {"conv1": 26 * 26, "conv2": 9 * 9}
-    inputs = {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
-    return chain(shapes, positions, dict.fromkeys(layers, 128) | inputs)
-
-
 @lru_cache(maxsize=8)  # many plans have the same net
-def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, **how: Any) -> Net:
-    """Blocks of a transformer; `how`: further fields of `Blocks`.
+def transformer(
+    parameters: int, layers: int, hidden: int = 0, heads: int = 0, tokens: int = 1, **how: Any
+) -> Net:
+    """A transformer; an example has so many `tokens`; `how`: further fields of `Blocks`.
 
     With a `vocabulary`, also embeddings, learned positions and a head of its own. 0: `hidden`
     is such that there are about `parameters` elements, 12 h^2 a layer; there are 8 `heads` for
@@ -213,43 +205,27 @@ def transformer(parameters: int, layers: int, hidden: int = 0, heads: int = 0, *
     root = (math.sqrt(half**2 + 12 * layers * parameters) - half) / (12 * layers)
     hidden = given or multiple * max(1, int(root / multiple + 0.5))
     heads = heads or 8 * max(1, int(hidden / 1024 + 0.5))
-    blocks = Blocks(layers, hidden, heads, **how)
-    kv, inner = blocks.kv_heads or heads, blocks.gated or 4 * hidden
+    sizes = Blocks(layers, hidden, heads, **how)
     if given % heads:
         why = f"{heads} heads do not divide a hidden size of {given}"
         raise RequestError(f"{why}: ask for a multiple as --hidden, or for other --heads")
-    if heads % kv:
+    if heads % (kv := sizes.kv_heads or heads):
         raise RequestError(f"{kv} heads of keys do not divide {heads}: ask for other --kv-heads")
-    sizes = {"qkv": (hidden, hidden + 2 * hidden * kv // heads), "proj": (hidden, hidden)}
-    sizes |= {"mlp1": (hidden, inner * (1 + (blocks.gated > 0))), "mlp2": (inner, hidden)}
-    units = [[f"block{i}.{name}" for name in sizes] for i in range(1, layers + 1)]
-    pairs = [pair for unit in units for pair in ((unit[0], unit[1]), (unit[2], unit[3]))]
-    shapes: Shapes = {}
-    if words:
-        shapes = {"embed.weight": (words, hidden), "embed.position": (blocks.sequence, hidden)}
-    for unit in units:
-        for layer, (ins, outs) in zip(unit, sizes.values(), strict=True):
-            shapes |= {f"{layer}.weight": (ins, outs), f"{layer}.bias": (outs,)}
-    if words:
-        shapes["head.weight"] = (hidden, words)
-        units = [["embed"], *units, ["head"]]
-    inputs = {layer: shapes[f"{layer}.weight"][0] for unit in units for layer in unit}
-    positions = {layer: int(layer != "embed") for layer in inputs}  # a look-up multiplies nothing
-    return Net(shapes, positions, inputs, pairs, units, blocks=blocks)
+    shapes = gpt_shapes(layers, hidden, heads, words, sizes.sequence, kv, sizes.gated)
+    blocks = [[f"block{i}.attention", f"block{i}.mlp"] for i in range(1, layers + 1)]
+    units = [["embed"], *blocks, ["head"]] if words else blocks
+    positions = {layer: tokens for unit in units for layer in unit}
+    inputs = {layer: tokens * (1 if layer == "embed" else hidden) for layer in positions}
+    pairs = [(layer, layer) for block in blocks for layer in block]
+    return Net(shapes, positions, inputs, pairs, units, blocks=sizes)
 
 
 def gpt(depth: int) -> Net:
-    """The small transformer that runs, of `depth` blocks; an example is a sequence."""
-    shapes = gpt_shapes(depth)
-    vocabulary, hidden = shapes["embed.weight"]
-    tokens, heads = shapes["embed.position"][0], shapes["block1.attention.qkv.bias"][0]
-    blocks = [[f"block{i}.attention", f"block{i}.mlp"] for i in range(1, depth + 1)]
-    units = [["embed"], *blocks, ["head"]]
-    positions = {layer: tokens for unit in units for layer in unit}
-    inputs = dict.fromkeys(positions, tokens * hidden) | {"embed": tokens}
-    pairs = [(layer, layer) for block in blocks for layer in block]
-    sizes = Blocks(depth, hidden, heads, tokens, "layers", vocabulary=vocabulary)
-    return Net(shapes, positions, inputs, pairs, units, blocks=sizes)
+    """The small transformer that runs, of `depth` blocks; an example is a sequence.
+
+    Devices can divide hardly a tensor evenly.
+    """
+    return transformer(0, depth, 45, 3, 9, sequence=9, vocabulary=13, recompute="layers")
 
 
 def resnet18(width: int) -> Net:

@@ -147,14 +147,7 @@ class Plan(Net):
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """The elements for each example: kept in flight, and recomputed for a microbatch."""
-        if self.blocks is None or self.blocks.recompute == "layers":
-            return self.inputs_kept(device), 0
-        layers = self.stages[device] if self.strategy == "pipeline" else self.layers
-        return self.blocks.kept(layers, self.devices if self.strategy == "tensor" else 1)
-
-    def inputs_kept(self, device: int) -> int:
-        """The elements of the inputs of layers that a device keeps for each example."""
-        return sum(self.inputs.values())
+        return self.kept(self.layers)
 
     def sizes_of(self, layouts: Layouts, device: int) -> dict[str, int]:
         """The number of elements of each tensor of which a device has a part."""

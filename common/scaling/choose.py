@@ -50,7 +50,6 @@ def candidates(scenario: Scenario) -> Iterator[Scenario]:
     Tensor parallelism stays in a node. So do shards, unless there is one replica.
     """
     net, devices, node = scenario.network(), scenario.devices, scenario.node
-    assert net.blocks is not None
     sequences, rest = divmod(scenario.examples, net.blocks.sequence)
     scores = scenario.attention == "scores"
     recompute = [again for again in RECOMPUTE if scores or again != "selective"]

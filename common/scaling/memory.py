@@ -27,7 +27,7 @@ def stages(
         live = min(how.microbatches, most)
         size = sum(map(net.size, layers)) / how.tensor
         shard, largest = size / how.shards, max(map(net.size, layers)) / how.tensor
-        kept, again = net.blocks.kept(layers, how.tensor) if net.blocks else (0, 0)
+        kept, again = net.kept(layers, how.tensor)
         peak = {
             "weights": item * (shard + largest if how.zero == 3 else size),
             "gradients": item * (size, size + shard, shard + largest, shard + largest)[how.zero],

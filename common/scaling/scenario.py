@@ -167,7 +167,7 @@ class Scenario(Flags):
             mesh["shards" if zero else self.strategy] = self.devices // self.replicas
         data = not self.meshed and self.strategy == "data"
         replicas, blocks = self.devices if data else self.replicas, self.network().blocks
-        group = mesh["shards"] * replicas * (blocks.sequence if blocks else self.examples)
+        group = mesh["shards"] * replicas * (blocks.sequence if blocks.count else self.examples)
         m = self.microbatches or max(1, self.examples // group)
         return Degrees(**mesh, replicas=replicas, zero=zero, microbatches=m, schedule=self.schedule)
 
@@ -187,7 +187,7 @@ class Scenario(Flags):
     def kept(self) -> list[int]:
         """The most bytes at one time of each device; of a mesh, of each stage's."""
         net, how = self.network(), self.degrees()
-        if net.blocks is None:  # layers that differ may need the peaks of all kinds at once
+        if not net.blocks.count:  # layers that differ may need the peaks of all kinds at once
             return self.usage().kept()
         found = [round(kept) for _, kept, _ in stages(net, how, self.examples, self.sizes())]
         return found if self.meshed else found * (self.devices // len(found))

@@ -89,7 +89,6 @@ def best(case: Case) -> Rated:
 
 def case_of(scenario: Scenario) -> Case:
     cluster, blocks = scenario.cluster(), scenario.network().blocks
-    assert blocks is not None
     nodes, n = max(1, scenario.devices // scenario.node), min(scenario.node, scenario.devices)
     count = scenario.examples // scenario.devices // blocks.sequence
     memory = CARDS[str(scenario.card)]["memory"]

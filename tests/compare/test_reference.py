@@ -13,8 +13,9 @@ from common.compare.recorded_steps import explaining
 from common.data.dataset import numbers, pixels
 from common.data.sums import sums
 from common.data.synthetic import synthetic
-from common.models.nets import LENET, gpt_shapes, resnet18_shapes, trainable
+from common.models.nets import LENET, resnet18_shapes, trainable
 from common.models.weights_file import initial_weights
+from common.parallel.nets import gpt
 from common.parallel.shards import shard_bounds
 
 IMAGES, LABELS, *_ = synthetic(12, 1)
@@ -26,7 +27,7 @@ TEXTS, ANSWERS = numbers(TOKENS[:12], NEXT[:12], "float64")
 def start(chapter: str) -> Weights:
     """Weights of which none is 0 or 1, so that each is seen to count."""
     random = np.random.RandomState(1)
-    shapes = {"scratch": LENET, "concise": resnet18_shapes(2), "gpt": gpt_shapes(2)}[chapter]
+    shapes = {"scratch": LENET, "concise": resnet18_shapes(2), "gpt": gpt(2).shapes}[chapter]
     drawn = initial_weights(shapes, 0, "float64")
     return {
         name: 8 * values if values.ndim > 1 else np.abs(values + 0.1 * random.rand(*values.shape))

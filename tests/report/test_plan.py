@@ -156,5 +156,5 @@ def test_a_picture_is_an_svg_and_the_net_is_named(
     assert said.startswith("resnet18 width 8, devices: 4; ")
     assert "\ntransformer parameters 100,000,000 layers 2 hidden 2,042 heads 16 sequence" in said
     main(["--net=transformer", "--layers=32", "--hidden=4096"])
-    said = capsys.readouterr().out  # 12 h^2 + 9 h a block; 4 % more, 6.7e9, are another net
+    said = capsys.readouterr().out  # 12 h^2 + 13 h a block; 4 % more, 6.7e9, are another net
     assert said.startswith("transformer parameters 6,440,000,000 layers 32 hidden 4,096 heads 32 ")

@@ -1,6 +1,5 @@
 """Predicted seconds and bytes beside published ones."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,23 +87,19 @@ def test_activations_are_those_of_korthikanti(t: int) -> None:
     whole = 34 / t + scores
     for recompute, factor in (("none", whole), ("selective", whole - scores), ("full", 2 / t)):
         net = transformer(0, 96, h, a, sequence=s, recompute=recompute, attention="scores")
-        assert net.blocks
         recomputed = {"none": 0, "selective": scores, "full": whole}[recompute]
-        found = net.blocks.kept(net.layers, t)
+        found = net.kept(net.layers, t)
         assert found == pytest.approx((48 * h * factor, h / 2 * recomputed))
 
 
 def test_without_scores_activations_do_not_grow_with_the_sequence() -> None:
     short, long = (transformer(0, 2, 1024, 8, sequence=s) for s in (2048, 65_536))
-    assert short.blocks
-    assert long.blocks
-    assert short.blocks.kept(short.layers, 1) == long.blocks.kept(long.layers, 1) == (34 * 1024, 0)
+    assert short.kept(short.layers) == long.kept(long.layers) == (34 * 1024, 0)
     llama = transformer(0, 1, 4096, 32, kv_heads=8, gated=14_336, vocabulary=100)
-    assert llama.blocks
     # The inputs of two norms, of q, k and v, of the projection and the MLP; q; k and v; the MLP.
     kept = 6 * 4096 + 2 * 1024 + 3 * 14_336
-    assert llama.blocks.kept(llama.layers, 1) == (kept, 5 * 100)
-    assert llama.blocks.kept(llama.layers[:-1], 2) == (kept // 2, 0)
+    assert llama.kept(llama.layers) == (kept, 5 * 100)
+    assert llama.kept(llama.layers[:-1], 2) == (kept // 2, 0)
 
 
 def test_a_pipeline_recomputes_one_microbatch_of_those_in_flight() -> None:
@@ -118,15 +113,17 @@ def test_a_pipeline_recomputes_one_microbatch_of_those_in_flight() -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "published", "ratio"),
-    [("data", 120, 1.00), ("zero1", 31.4, 1.01), ("zero2", 16.6, 1.01), ("zero3", 1.9, 1.14)],
+    [("data", 120, 1.00), ("zero1", 31.4, 1.01), ("zero2", 16.6, 1.00), ("zero3", 1.9, 0.99)],
 )
 def test_bytes_are_near_those_of_zero(strategy: str, published: float, ratio: float) -> None:
     # Figure 1 of Rajbhandari et al. (2020): 7.5 billion parameters on 64 devices. They leave out
-    # the largest layer and its gradient, which ZeRO-3 gathers.
-    kept = split(transformer(7_500_000_000, 36), strategy, 64).memory(64, 0, 2, 12)
-    states = sum(kept.values()) - kept["activations"]
-    assert states / 1e9 / published == pytest.approx(ratio, abs=0.01)
-    assert 0.85 < ratio < 1.15
+    # the largest layer, which ZeRO-3 gathers, and its gradient, which ZeRO-2 has whole, too.
+    net = transformer(7_500_000_000, 36)
+    kept = split(net, strategy, 64).memory(64, 0, 2, 12)
+    whole = {"zero2": 1, "zero3": 2}.get(strategy, 0) * 2 * max(map(net.size, net.layers))
+    states = sum(kept.values()) - kept["activations"] - whole
+    assert states / 1e9 / published == pytest.approx(ratio, abs=0.005)
+    assert 0.95 < ratio < 1.05
 
 
 def test_days_are_those_of_the_scaling_book() -> None:
@@ -140,9 +137,9 @@ def test_days_are_those_of_the_scaling_book() -> None:
     assert found.used == pytest.approx(0.4, rel=0.002)
 
 
-@pytest.mark.parametrize("net", [lenet(0), lenet(1), resnet18(8), transformer(0, 2, 8, 4)])
+@pytest.mark.parametrize("net", [lenet(0), lenet(1), resnet18(8)])
 def test_replicated_weights_take_as_long_as_on_one_device(net: Net) -> None:
-    plan = split(replace(net, blocks=None), "tensor", 4)
+    plan = split(net, "tensor", 4)
     sizes, tensors = plan.sizes_of(plan.weights, 0), plan.tensors
     operations = 0
     for layer in plan.layers:

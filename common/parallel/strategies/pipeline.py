@@ -42,5 +42,5 @@ class Pipeline(Plan):
         changes = (sizes[i] if forward else -sizes[i] for _, i, forward in passes)
         return max(accumulate(changes)), most_live(passes)
 
-    def inputs_kept(self, device: int) -> int:
-        return sum(self.inputs[name] for name in self.stages[device])
+    def activations_kept(self, device: int) -> tuple[int, int]:
+        return self.kept(self.stages[device])

@@ -32,16 +32,15 @@ class Tensor(Plan):
     @classmethod
     def refusal(cls, net: Net, group: int) -> str:
         """Refuses more devices than the narrowest layer has channels, and uneven heads."""
-        if net.blocks and net.blocks.recompute == "layers":  # it runs, with any heads
-            few = group > net.blocks.heads
-            return f"{group} devices cannot share the {net.blocks.heads} heads" if few else ""
-        if net.blocks and net.blocks.heads % group:
-            return f"the {net.blocks.heads} heads of a block do not divide over {group} devices"
-        widths = [net.shapes[f"{column}.bias"][0] for column, _ in net.pairs]
+        heads = net.blocks.heads
+        if heads % group and net.blocks.recompute != "layers":  # a net that runs takes any
+            return f"the {heads} heads of a block do not divide over {group} devices"
+        widths = [heads] if heads else [net.shapes[f"{column}.bias"][0] for column, _ in net.pairs]
         narrowest = min(widths, default=0)
         if group <= max(1, narrowest):
             return ""
-        return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
+        what = "heads" if heads else "channels of the narrowest layer"
+        return f"{group} devices cannot share the {narrowest} {what}"
 
     @cached_property
     def axes(self) -> Mapping[str, int]:
@@ -104,8 +103,9 @@ class Tensor(Plan):
         for kind, elements in self.allreduces:
             ledger.allreduce(examples * elements * ledger.itemsize, group, kind, times)
 
-    def inputs_kept(self, device: int) -> int:
-        """Of a pair: its input, and the sum."""
-        kept = sum(self.inputs[name] for name in self.unpaired)
-        kept += sum(self.inputs[layers[0]] for layers in self.together)
-        return kept + sum(self.output(layers[-1]) for layers in self.summed)
+    def activations_kept(self, device: int) -> tuple[int, int]:
+        """Of a pair that is recomputed by itself: its input, and the sum."""
+        firsts = [*self.unpaired, *(layers[0] for layers in self.together)]
+        kept, again = self.kept(firsts, self.devices)
+        sums = sum(self.output(layers[-1]) for layers in self.summed)
+        return kept + sums * (self.blocks.recompute == "layers"), again
