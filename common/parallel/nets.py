@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations, groupby, pairwise
@@ -85,31 +85,26 @@ class Net:
         return self.blocks.vocabulary
 
     @cached_property
-    def _sizes(self) -> dict[str, int]:
-        sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
-        return {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
-
-    def size(self, layer: str) -> int:
+    def size(self) -> Callable[[str], int]:
         """The number of elements of a layer's parameters."""
-        return self._sizes[layer]
+        sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
+        layers = {layer: sum(sizes[x] for x in names) for layer, names in self.tensors.items()}
+        return layers.__getitem__
 
     def output(self, layer: str) -> int:
         """The elements of a layer's output for each example, before pooling."""
         return self.positions[layer] * self.shapes[self.tensors[layer][-1]][-1]
 
     @cached_property
-    def _work(self) -> dict[str, int]:
+    def work(self) -> Callable[[str], int]:
+        """The multiplications of a layer's forward pass for each example."""
         sizes = {
             name: math.prod(shape)
             for name, shape in self.shapes.items()
             if len(shape) > 1 and not name.endswith(".bias") and not name.startswith("embed.")
         }
         layers = {x: sum(sizes.get(y, 0) for y in names) for x, names in self.tensors.items()}
-        return {layer: self.positions[layer] * size for layer, size in layers.items()}
-
-    def work(self, layer: str) -> int:
-        """The multiplications of a layer's forward pass for each example."""
-        return self._work[layer]
+        return {layer: self.positions[layer] * size for layer, size in layers.items()}.__getitem__
 
     def cut(self, stages: int, sizes: Sequence[int] = ()) -> list[list[str]]:
         """The layers of each stage of a pipeline, of so many units or of balanced work."""

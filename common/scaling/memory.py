@@ -18,8 +18,7 @@ def stages(
     """
     item, state = sizes
     tokens = examples / how.shards / how.replicas / how.microbatches
-    parts = net.cut(how.pipeline) if how.pipeline > 1 else [net.layers]
-    for stage, layers in enumerate(parts):
+    for stage, layers in enumerate(net.cut(how.pipeline)):
         after = how.pipeline - stage
         most: float = IN_FLIGHT[how.schedule](after, how.microbatches)
         if how.chunks > 1:

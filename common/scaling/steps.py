@@ -118,8 +118,7 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     """
     group = ceil(examples / how.shards / how.replicas)
     how = how._replace(microbatches=min(how.microbatches, group))
-    stages = net.cut(how.pipeline) if how.pipeline > 1 else [net.layers]
-    work = [sum(map(net.work, stage)) for stage in stages]
+    work = [sum(map(net.work, stage)) for stage in net.cut(how.pipeline)]
     share = max(work) / sum(work)
     model, again = net.operations()
     whole = net.replicated_operations() if how.tensor > 1 else 0

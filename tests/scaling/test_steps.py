@@ -102,6 +102,16 @@ def test_without_scores_activations_do_not_grow_with_the_sequence() -> None:
     assert llama.kept(llama.layers[:-1], 2) == (kept // 2, 0)
 
 
+@pytest.mark.parametrize("recompute", ["none", "selective", "full", "layers"])
+def test_a_net_is_the_same_by_token_and_by_sequence(recompute: str) -> None:
+    how: Any = {"sequence": 9, "vocabulary": 13, "recompute": recompute, "attention": "scores"}
+    token, sequence = (transformer(0, 2, 46, 2, tokens, **how) for tokens in (1, 9))
+    assert token.shapes == sequence.shapes
+    assert sequence.kept(sequence.layers) == tuple(9 * x for x in token.kept(token.layers))
+    assert sequence.operations() == tuple(9 * x for x in token.operations())
+    assert sequence.allreduces == [(kind, 9 * elements) for kind, elements in token.allreduces]
+
+
 def test_a_pipeline_recomputes_one_microbatch_of_those_in_flight() -> None:
     net = transformer(0, 3, 8, 2, sequence=5, recompute="full", attention="scores")
     plan = split(net, "pipeline", 3, microbatches=4)
