@@ -84,6 +84,9 @@ class StrategiesOptions(Options):
         most=1e9,
         metavar="C",
     )
+    sequence_parallel: bool = option(
+        False, "gpt, tensor: share norms and residuals, too, by tokens"
+    )
     native: bool = option(
         False, "use the framework's native version instead of the hand-written one"
     )
@@ -115,8 +118,9 @@ class StrategiesOptions(Options):
     def plan(self, devices: int) -> Plan:
         net, where = self.network(), (self.strategy, devices, self.replicas)
         how: dict[str, Any] = {"schedule": self.schedule, "sizes": self.stages}
-        m, clips = self.microbatches, self.clip > 0
-        return strategies.split(net, *where, microbatches=m, clips=clips, **how)
+        how |= {"microbatches": self.microbatches, "clips": self.clip > 0}
+        how |= {"sequence_parallel": self.sequence_parallel}
+        return strategies.split(net, *where, **how)
 
     def refusal(self, devices: int) -> str:
         if self.net == "gpt" and not self.depth:
@@ -132,6 +136,8 @@ class StrategiesOptions(Options):
         if self.strategy != "pipeline" and (self.stages or self.schedule != "1f1b"):
             flag = "stages" if self.stages else "schedule"
             return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
+        if self.sequence_parallel and self.strategy != "tensor":
+            return "--sequence-parallel is a part of --strategy tensor"
         if self.strategy == "data" and self.replicas not in (1, devices):
             return "--strategy data has a replica on each device: --replicas is for the others"
         return ""
@@ -141,7 +147,8 @@ class StrategiesOptions(Options):
             return ""
         net, group = self.network(), devices // self.replicas
         layers, stages = len(net.units), self.stages
-        why = strategies.refusal(net, self.strategy, devices, self.replicas)
+        by_tokens = self.sequence_parallel
+        why = strategies.refusal(net, self.strategy, devices, self.replicas, by_tokens)
         if self.strategy == "pipeline" and why and group > layers:
             return f"{why}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
         if stages and not why and (len(stages) != group or sum(stages) != layers):
@@ -166,7 +173,8 @@ class StrategiesOptions(Options):
 
     def way(self) -> str:
         several = self.replicas > 1 and self.strategy != "data"
-        way = f"{self.strategy}x{self.replicas}" if several else self.strategy
+        way = f"{self.strategy}-sequence" if self.sequence_parallel else self.strategy
+        way = f"{way}x{self.replicas}" if several else way
         way = way if self.net == "lenet" else f"{self.net}-{way}"
         return f"native-{way}" if self.native else way
 

@@ -32,5 +32,6 @@ def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes)
         shape = shapes[name.rpartition("/")[2]]
         tensors[name] = np.empty(shape, next(iter(parts.values())).dtype)
         for part, values in parts.items():
-            part.of(tensors[name])[...] = values
+            view = tensors[name].reshape(-1) if part.axis is None else tensors[name]
+            view[part.index] = values
     return tensors

@@ -21,11 +21,14 @@ class Part:
     start: int
     stop: int
 
+    @property
+    def index(self) -> tuple[Any, ...]:
+        """The index of the part, in the flat tensor if there is no axis."""
+        return (slice(None),) * (self.axis or 0) + (slice(self.start, self.stop),)
+
     def of(self, values: Any) -> Any:
-        """The part of an array, as a view."""
-        if self.axis is None:
-            return values.reshape(-1)[self.start : self.stop]
-        return values[(slice(None),) * self.axis + (slice(self.start, self.stop),)]
+        """The part of an array."""
+        return (values.reshape(-1) if self.axis is None else values)[self.index]
 
     def size(self, shape: Sequence[int]) -> int:
         """The number of elements of the part of a tensor of this shape."""

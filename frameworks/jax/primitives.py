@@ -1,6 +1,7 @@
 """The primitives of `frameworks/strategies`, in JAX: each function on tensors is one program."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 import jax
@@ -84,6 +85,14 @@ def add(one: T, other: T) -> T:
 
 
 maximum = jax.jit(jnp.maximum)
+
+
+def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
+    """The parts of a tensor, which have these sizes along an axis."""
+    return jnp.split(tensor, list(accumulate(sizes))[:-1], axis)
+
+
+join = jax.jit(jnp.concatenate, static_argnums=1)
 
 
 @jax.jit

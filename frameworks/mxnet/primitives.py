@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar, cast
 
 import mxnet as mx
@@ -10,7 +11,7 @@ from mxnet import autograd, np
 from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_bounds
-from frameworks.mxnet.collectives import join
+from frameworks.mxnet.collectives import join as join_vectors
 from frameworks.mxnet.kernels import on_each_device
 from frameworks.strategies import layers
 from frameworks.strategies.layers import adam_step, add, forward, partial, sgd_step
@@ -98,6 +99,14 @@ def loss_and_grad(
 maximum = np.maximum
 
 
+def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
+    """The parts of a tensor, which have these sizes along an axis."""
+    return np.split(tensor, list(accumulate(sizes))[:-1], axis)
+
+
+join = np.concatenate
+
+
 def squares(tensors: Params) -> Tensor:
     """The sum of the squares of all numbers."""
     return np.stack([np.square(tensor).sum() for tensor in tensors.values()]).sum()
@@ -121,4 +130,6 @@ def split(tensors: Params, devices: int) -> list[Params]:
 
 def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
     """The tensors of these shapes: the inverse of `split`."""
-    return {k: join([part[k] for part in slices]).reshape_view(shapes[k]) for k in slices[0]}
+    return {
+        k: join_vectors([part[k] for part in slices]).reshape_view(shapes[k]) for k in slices[0]
+    }

@@ -65,6 +65,8 @@ def loss_and_grad(
 
 
 maximum = torch.maximum
+cut = torch.split
+join = torch.cat
 
 
 def squares(tensors: Params) -> Tensor:

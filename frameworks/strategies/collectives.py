@@ -1,9 +1,9 @@
 """Collectives over the devices of a group. All of them move tensors by `send`, which counts."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TypeVar
 
-from common.models.nets import Shapes
 from common.parallel.ledger import Group
 from frameworks.strategies.primitives import Params, Primitives
 
@@ -34,26 +34,23 @@ def allreduce(
     return [send(ops, total, 0, target, kind, group) for target in range(len(tensors))]
 
 
+def all_to_all(
+    ops: Primitives, parts: Sequence[Sequence[T]], kind: str, group: Group
+) -> list[list[T]]:
+    """What each device gets: of every device, the part for it, `parts[source][target]`."""
+    return [
+        [send(ops, here[target], source, target, kind, group) for source, here in enumerate(parts)]
+        for target in range(len(parts))
+    ]
+
+
 def reduce_scatter(
-    ops: Primitives, tensors: Sequence[Params], kind: str, group: Group
-) -> list[Params]:
-    """A flat slice of the sum of each tensor for each device, which adds it up."""
-    slices = [ops.split(params, len(tensors)) for params in tensors]
-    totals = []
-    for target in range(len(tensors)):
-        total = send(ops, slices[0][target], 0, target, kind, group)
-        for source in range(1, len(tensors)):
-            total = ops.add(total, send(ops, slices[source][target], source, target, kind, group))
-        totals.append(total)
-    return totals
+    ops: Primitives, parts: Sequence[Sequence[T]], kind: str, group: Group
+) -> list[T]:
+    """The sum of all parts for a device, which adds them up."""
+    return [reduce(ops.add, got) for got in all_to_all(ops, parts, kind, group)]
 
 
-def all_gather(
-    ops: Primitives, slices: Sequence[Params], shapes: Shapes, kind: str, group: Group
-) -> list[Params]:
-    """The whole tensors on each device, from the slices of all of them."""
-    gathered = []
-    for target in range(len(slices)):
-        parts = [send(ops, part, source, target, kind, group) for source, part in enumerate(slices)]
-        gathered.append(ops.concat(parts, shapes))
-    return gathered
+def all_gather(ops: Primitives, parts: Sequence[T], kind: str, group: Group) -> list[list[T]]:
+    """The parts of all devices, on each."""
+    return all_to_all(ops, [[part] * len(parts) for part in parts], kind, group)

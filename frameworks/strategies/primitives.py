@@ -82,6 +82,12 @@ class Primitives(Protocol):
     def concat(self, slices: Sequence[Params], shapes: Shapes, /) -> Params:
         """The tensors of these shapes: the inverse of `split`."""
 
+    def cut(self, tensor: Tensor, sizes: Sequence[int], axis: int, /) -> Sequence[Tensor]:
+        """The parts of a tensor, which have these sizes along an axis."""
+
+    def join(self, parts: Sequence[Tensor], axis: int, /) -> Tensor:
+        """The tensor that has these parts along an axis: the inverse of `cut`."""
+
     def squares(self, tensors: Params, /) -> Tensor:
         """The sum of the squares of all numbers."""
 

@@ -7,26 +7,44 @@ all-reduce for two layers. In a transformer, attention and MLP are such pairs, a
 words of the vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from common.base.arrays import Array
 from common.parallel.ledger import Kept
 from frameworks.strategies.collectives import allreduce
 from frameworks.strategies.layers import accumulate
 from frameworks.strategies.primitives import Params, Tensor
-from frameworks.strategies.replica import Replica, local_loss, over_microbatches
+from frameworks.strategies.replica import Forward, Replica, local_loss, over_microbatches
+
+Collective: TypeAlias = Callable[[Replica, list[Tensor], str], list[Tensor]]
+"""From values on each device and the kind of their traffic, what each device gets."""
 
 
-def forward(replica: Replica, X: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
+def all_tokens(replica: Replica, values: list[Tensor], kind: str) -> list[Tensor]:
+    """What a product takes: each device has it."""
+    return values
+
+
+def summed(replica: Replica, partial: list[Tensor], kind: str) -> list[Tensor]:
+    """The sum of devices' partial sums, on each."""
+    return allreduce(replica.ops, partial, kind, replica.group)
+
+
+def forward(
+    replica: Replica, X: list[Tensor], gather: Collective = all_tokens, add: Collective = summed
+) -> tuple[list[Tensor], list[list[Tensor]]]:
     """The logits on each device, of its words if words are cut; and the activations it keeps."""
     ops, plan = replica.ops, replica.plan
     kept: list[list[Tensor]] = [[] for _ in X]
     for layers in plan.together:
         keep(kept, X)
-        entered = call(replica, "enter", layers, X) if plan.enters(layers) else X
+        entered = X
+        if plan.enters(layers):
+            entered = gather(replica, call(replica, "enter", layers, X), "activations")
         Y = call(replica, "product", layers, entered)
         if layers in plan.summed:
-            Y = allreduce(ops, Y, "activations", replica.group)
+            Y = add(replica, Y, "activations")
             keep(kept, Y)
             Y = call(replica, "finish", layers, Y)
             X = ops.on_each_device(ops.add, X, Y) if plan.enters(layers) else Y
@@ -43,6 +61,8 @@ def backward(
     output_grads: Sequence[Tensor],
     kept: Sequence[list[Tensor]],
     grads: Sequence[Kept],
+    gather: Collective = all_tokens,
+    add: Collective = summed,
 ) -> None:
     """Backpropagates the gradients of the logits; adds those of local slices to `grads`."""
     ops, plan = replica.ops, replica.plan
@@ -52,19 +72,20 @@ def backward(
         partial = output_grads
         if layers in plan.summed:
             partial = back(replica, "finish", layers, taken(kept), partial, grads)
+            partial = gather(replica, partial, "gradients")
         X = entered = taken(kept)
         if plan.enters(layers):
-            entered = call(replica, "enter", layers, X)
+            entered = gather(replica, call(replica, "enter", layers, X), "activations")
         partial = back(replica, "product", layers, entered, partial, grads)
         if layers[0] == plan.layers[0]:  # nobody needs the gradient of images or tokens
             break
         # Each device has a partial sum of the gradient of the pair's input.
-        summed = allreduce(ops, partial, "gradients", replica.group)
+        total = add(replica, partial, "gradients")
         if plan.enters(layers):
-            summed = back(replica, "enter", layers, X, summed, grads)
+            total = back(replica, "enter", layers, X, total, grads)
         if plan.enters(layers) and layers in plan.summed:
-            summed = ops.on_each_device(ops.add, output_grads, summed)
-        output_grads = summed
+            total = ops.on_each_device(ops.add, output_grads, total)
+        output_grads = total
 
 
 def vocabulary_loss(
@@ -85,7 +106,7 @@ def vocabulary_loss(
     )
 
 
-def predict(replica: Replica, X: Array) -> list[list[Tensor]]:
+def predict(replica: Replica, X: Array, forward: Forward = forward) -> list[list[Tensor]]:
     """The logits of a batch: of the first device, which has all, or side by side."""
     logits = forward(replica, replica.place(X))[0]
     return [logits if replica.plan.vocabulary else logits[:1]]
@@ -104,9 +125,8 @@ def call(
     replica: Replica, what: str, layers: tuple[str, ...], values: Sequence[Tensor]
 ) -> list[Tensor]:
     """A function of the net for some layers, on each device."""
-    ops, name = replica.ops, layers if what == "product" else layers[-1]
-    function = ops.partial(getattr(replica.net, what), name)
-    return ops.on_each_device(function, values, local_params(replica, what, layers))
+    function = function_of(replica, what, layers)
+    return replica.ops.on_each_device(function, values, local_params(replica, what, layers))
 
 
 def back(
@@ -118,13 +138,19 @@ def back(
     grads: Sequence[Kept],
 ) -> list[Tensor]:
     """The gradients of a function's inputs; adds those of its parameters to `grads`."""
-    ops, name = replica.ops, layers if what == "product" else layers[-1]
-    vjp = ops.partial(ops.vjp, ops.partial(getattr(replica.net, what), name))
+    ops = replica.ops
+    vjp = ops.partial(ops.vjp, function_of(replica, what, layers))
     local = local_params(replica, what, layers)
     results = ops.on_each_device(vjp, inputs, local, output_grads)
     for total, (_, param_grads) in zip(grads, results, strict=True):
         accumulate(ops, total, param_grads)
     return [grad for grad, _ in results]
+
+
+def function_of(replica: Replica, what: str, layers: tuple[str, ...]) -> Callable[..., Tensor]:
+    """A function of the net by its name, for some layers."""
+    name = layers if what == "product" else layers[-1]
+    return replica.ops.partial(getattr(replica.net, what), name)
 
 
 def local_params(replica: Replica, what: str, layers: tuple[str, ...]) -> list[Params]:

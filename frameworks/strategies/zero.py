@@ -81,15 +81,15 @@ def gathered_params(replica: Replica, name: str) -> Sequence[Kept | Params]:
     if plan.strategy != "zero3":
         return local
     gathered = group.kept("weights")
-    whole = all_gather(replica.ops, local, plan.shapes, "weights", group)
-    for here, tensors in zip(gathered, whole, strict=True):
-        here.update(tensors)
+    slices = all_gather(replica.ops, local, "weights", group)
+    for here, parts in zip(gathered, slices, strict=True):
+        here.update(replica.ops.concat(parts, plan.shapes))
     return gathered
 
 
 def scatter(replica: Replica, grads: Sequence[Kept], slices: Sequence[Kept]) -> None:
     """Adds each device's slices of the summed gradients to `slices`, and clears `grads`."""
-    local = [dict(kept) for kept in grads]
+    local = [replica.ops.split(dict(kept), replica.plan.devices) for kept in grads]
     scattered = reduce_scatter(replica.ops, local, "gradients", replica.group)
     for here, parts in zip(slices, scattered, strict=True):
         accumulate(replica.ops, here, parts)
@@ -105,4 +105,5 @@ def owned_slices(replica: Replica) -> list[Params]:
 
 def gather(updated: Sequence[Params], replica: Replica) -> list[Params]:
     """The whole parameters on each device, from the updated slices of all of them."""
-    return all_gather(replica.ops, updated, replica.plan.shapes, "weights", replica.group)
+    slices = all_gather(replica.ops, updated, "weights", replica.group)
+    return [replica.ops.concat(parts, replica.plan.shapes) for parts in slices]

@@ -133,6 +133,18 @@ def maximum(one: Tensor, other: Tensor) -> Tensor:
         return tf.maximum(one, other)
 
 
+def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
+    """The parts of a tensor, which have these sizes along an axis."""
+    with where(tensor):
+        return tf.split(tensor, sizes, axis)
+
+
+def join(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """The tensor that has these parts along an axis: the inverse of `cut`."""
+    with where(parts):
+        return tf.concat(parts, axis)
+
+
 @program
 def squares(tensors: Params) -> Tensor:
     """The sum of the squares of all numbers."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from common.parallel.nets import Net
 from common.parallel.plans import Plan
-from common.parallel.strategies import data, pipeline, tensor, zero
+from common.parallel.strategies import data, pipeline, sequence, tensor, zero
 
 STRATEGIES: Final[Mapping[str, type[Plan]]] = {
     "data": data.Data,
@@ -19,18 +19,25 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
 """The strategies by name; the first is the default."""
 
 
+def plan_of(strategy: str, sequence_parallel: bool = False) -> type[Plan]:
+    """The plans of a strategy."""
+    return sequence.SequenceParallel if sequence_parallel else STRATEGIES[strategy]
+
+
 def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> Plan:
     """The plan by which `devices` in all train a net; `how`: further fields of a plan."""
     replicas = devices if strategy == "data" else replicas
     how |= {field.name: getattr(net, field.name) for field in fields(Net)}
     how |= {"strategy": strategy, "devices": devices // replicas, "replicas": replicas}
-    return STRATEGIES[strategy](**how)
+    return plan_of(strategy, how.pop("sequence_parallel", False))(**how)
 
 
-def refusal(net: Net, strategy: str, devices: int, replicas: int = 1) -> str:
+def refusal(
+    net: Net, strategy: str, devices: int, replicas: int = 1, sequence_parallel: bool = False
+) -> str:
     """Why there is no such plan; empty if there is one."""
     group, rest = divmod(devices, replicas)
     if strategy != "data" and rest:
         groups = f"{replicas} groups of one size"
         return f"{groups} take a multiple of {replicas} devices, not {devices}"
-    return STRATEGIES[strategy].refusal(net, group)
+    return plan_of(strategy, sequence_parallel).refusal(net, group)

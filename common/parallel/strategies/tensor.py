@@ -89,10 +89,13 @@ class Tensor(Plan):
         device has whole.
         """
         names = [name for layer in layers for name in self.tensors[layer]]
-        if what in ("layer", "product"):
-            return [name for name in names if what == "layer" or name in self.axes]
-        norms = what == "enter"
-        return [x for x in names if x not in self.axes and (".norm." in x) == norms]
+        return [name for name in names if what in ("layer", self.taken_by(name))]
+
+    def taken_by(self, name: str) -> str:
+        if ".norm." in name:
+            return "enter"
+        cut = name in self.axes and name != "embed.position"
+        return "product" if cut else "finish"
 
     def first_word(self, device: int) -> int:
         part = self.weights["embed.weight"][device] if self.vocabulary else None

@@ -1,0 +1,69 @@
+"""The plan of tensor parallelism with sequence parallelism: residuals are shared by tokens, too."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from common.parallel.ledger import Ledger
+from common.parallel.nets import Net
+from common.parallel.shards import shard_sizes
+from common.parallel.strategies.tensor import Tensor
+
+
+class SequenceParallel(Tensor):
+    """An all-gather and a reduce-scatter of tokens take the place of each all-reduce."""
+
+    words = "as tensor, with each token's norms and residuals on one device"
+
+    @classmethod
+    def refusal(cls, net: Net, group: int) -> str:
+        if not net.vocabulary:
+            return "--sequence-parallel is for --net gpt: images are no sequences"
+        if group > net.positions["head"]:
+            return f"{group} devices cannot share the {net.positions['head']} tokens of a sequence"
+        return super().refusal(net, group)
+
+    @cached_property
+    def axes(self) -> Mapping[str, int]:
+        """Positions are cut as tokens are."""
+        return {**super().axes, "embed.position": 0}
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        """The number of tokens that each device has of a sequence."""
+        return shard_sizes(self.positions["head"], self.devices)
+
+    @cached_property
+    def shared(self) -> list[str]:
+        """The tensors that all devices have, whose gradients each has of its tokens: norms, biases.
+
+        They are summed once in a step.
+        """
+        return [name for name in self.shapes if name not in self.axes]
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        times = len(self.microbatches_of(examples))
+        tokens, hidden = self.positions["head"], self.inputs["head"] // self.positions["head"]
+        size = examples * hidden * ledger.itemsize
+        entered, sums = len(self.together) - 1, len(self.summed)
+        # Inputs are gathered again in the backward pass.
+        gathers = {"activations": 2 * entered, "gradients": sums}
+        scatters = {"activations": sums, "gradients": entered}
+        for device, number in enumerate(group):
+            others = [(i, at) for i, at in enumerate(group) if i != device]
+            for kind in gathers:
+                for other, at in others:
+                    local = (
+                        gathers[kind] * self.tokens[device] + scatters[kind] * self.tokens[other]
+                    )
+                    count = times * (gathers[kind] + scatters[kind])
+                    ledger.send(size * local, number, at, kind, count)
+        for _ in range(3):  # of the loss, numbers of each token
+            ledger.allreduce(examples * tokens * ledger.itemsize, group, "activations", times)
+        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
+        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
+
+    def inputs_kept(self, device: int) -> int:
+        """As tensor parallelism, but of its tokens; to look words up, it has all tokens."""
+        tokens = self.positions["head"]
+        states = super().inputs_kept(device) - self.inputs["embed"]
+        return self.inputs["embed"] + states // tokens * self.tokens[device]
