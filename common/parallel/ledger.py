@@ -93,6 +93,15 @@ class Ledger:
             self.send(size, device, group[0], kind, times)
             self.send(size, group[0], device, kind, times)
 
+    def all_to_all(
+        self, sizes: Sequence[Sequence[int]], group: Sequence[int], kind: str, times: int = 1
+    ) -> None:
+        """Counts `times` messages between any two, of `sizes[source][target]` bytes together."""
+        for source, here in zip(group, sizes, strict=True):
+            for target, size in zip(group, here, strict=True):
+                if source != target:
+                    self.send(size, source, target, kind, times)
+
     def keep(self, kind: str, device: int, size: int) -> None:
         """Counts bytes that a device keeps from now on; negative: that it frees."""
         kept, peak = self.kept[kind], self.peak[kind]

@@ -5,7 +5,7 @@ from functools import reduce
 from typing import TypeVar
 
 from common.parallel.ledger import Group
-from frameworks.strategies.primitives import Params, Primitives
+from frameworks.strategies.primitives import Primitives
 
 T = TypeVar("T")
 """A tensor, or several by their names."""

@@ -1,9 +1,10 @@
 """Sequence parallelism: as tensor parallelism, but a device has the states of some tokens.
 
-Between two pairs of layers, tensor parallelism computes the same norms and residuals on each device.
-Here each token's are on one device (Korthikanti et al., 2022). Before a product, devices gather
-all tokens; after it, each adds up the partial sums of its own: together as much as an all-reduce
-sends. A norm has seen only its device's tokens, so its gradient is summed over devices in the end.
+Between two pairs of layers, tensor parallelism computes the same norms and residuals on each
+device. Here each token's are on one device (Korthikanti et al., 2022). Before a product, devices
+gather all tokens; after it, each adds up the partial sums of its own: together as much as an
+all-reduce sends. A norm has seen only its device's tokens, so its gradient is summed over devices
+in the end.
 """
 
 from functools import partial

@@ -44,19 +44,17 @@ class SequenceParallel(Tensor):
         times = len(self.microbatches_of(examples))
         tokens, hidden = self.positions["head"], self.inputs["head"] // self.positions["head"]
         size = examples * hidden * ledger.itemsize
-        entered, sums = len(self.together) - 1, len(self.summed)
+        local = [size * count for count in self.tokens]
+        inputs, sums = len(self.together) - 1, len(self.summed)
         # Inputs are gathered again in the backward pass.
-        gathers = {"activations": 2 * entered, "gradients": sums}
-        scatters = {"activations": sums, "gradients": entered}
-        for device, number in enumerate(group):
-            others = [(i, at) for i, at in enumerate(group) if i != device]
-            for kind in gathers:
-                for other, at in others:
-                    local = (
-                        gathers[kind] * self.tokens[device] + scatters[kind] * self.tokens[other]
-                    )
-                    count = times * (gathers[kind] + scatters[kind])
-                    ledger.send(size * local, number, at, kind, count)
+        for kind, gathers, scatters in (
+            ("activations", 2 * inputs, sums),
+            ("gradients", sums, inputs),
+        ):
+            gathered = [[gathers * part] * self.devices for part in local]
+            ledger.all_to_all(gathered, group, kind, times * gathers)
+            scattered = [[scatters * part for part in local]] * self.devices
+            ledger.all_to_all(scattered, group, kind, times * scatters)
         for _ in range(3):  # of the loss, numbers of each token
             ledger.allreduce(examples * tokens * ledger.itemsize, group, "activations", times)
         sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
