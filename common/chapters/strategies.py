@@ -1,6 +1,6 @@
 """The chapter of strategies: LeNet, or a small transformer, split over devices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import NO_NATIVE
@@ -10,6 +10,7 @@ from common.parallel import strategies
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, gpt, lenet
 from common.parallel.plans import Plan
+from common.parallel.strategies.context import EXCHANGES
 from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
 STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
@@ -87,6 +88,12 @@ class StrategiesOptions(Options):
     sequence_parallel: bool = option(
         False, "gpt, tensor: share norms and residuals, too, by tokens"
     )
+    attention: str = option(
+        "ring", f"of context: {meanings(EXCHANGES)} (%(default)s)", known=EXCHANGES
+    )
+    contiguous: bool = option(
+        False, "context: consecutive tokens on each device, not zigzag: work is uneven"
+    )
     native: bool = option(
         False, "use the framework's native version instead of the hand-written one"
     )
@@ -120,6 +127,7 @@ class StrategiesOptions(Options):
         how: dict[str, Any] = {"schedule": self.schedule, "sizes": self.stages}
         how |= {"microbatches": self.microbatches, "clips": self.clip > 0}
         how |= {"sequence_parallel": self.sequence_parallel}
+        how |= {"exchange": self.attention, "contiguous": self.contiguous}
         return strategies.split(net, *where, **how)
 
     def refusal(self, devices: int) -> str:
@@ -133,11 +141,10 @@ class StrategiesOptions(Options):
             return "--momentum means nothing for --net gpt: it is trained by Adam"
         if self.net == "lenet" and self.clip:
             return "--clip means nothing for --net lenet: it is for gpt"
-        if self.strategy != "pipeline" and (self.stages or self.schedule != "1f1b"):
-            flag = "stages" if self.stages else "schedule"
-            return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
-        if self.sequence_parallel and self.strategy != "tensor":
-            return "--sequence-parallel is a part of --strategy tensor"
+        for name, strategy in OWN.items():
+            if self.strategy != strategy and getattr(self, name) != STANDARD[name]:
+                flag, other = name.replace("_", "-"), self.strategy
+                return f"--{flag} means nothing for --strategy {other}: it is for {strategy}"
         if self.strategy == "data" and self.replicas not in (1, devices):
             return "--strategy data has a replica on each device: --replicas is for the others"
         return ""
@@ -147,8 +154,8 @@ class StrategiesOptions(Options):
             return ""
         net, group = self.network(), devices // self.replicas
         layers, stages = len(net.units), self.stages
-        by_tokens = self.sequence_parallel
-        why = strategies.refusal(net, self.strategy, devices, self.replicas, by_tokens)
+        how = {"sequence_parallel": self.sequence_parallel, "exchange": self.attention}
+        why = strategies.refusal(net, self.strategy, devices, self.replicas, **how)
         if self.strategy == "pipeline" and why and group > layers:
             return f"{why}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
         if stages and not why and (len(stages) != group or sum(stages) != layers):
@@ -174,9 +181,23 @@ class StrategiesOptions(Options):
     def way(self) -> str:
         several = self.replicas > 1 and self.strategy != "data"
         way = f"{self.strategy}-sequence" if self.sequence_parallel else self.strategy
+        if self.strategy == "context":
+            way = f"{self.attention}-contiguous" if self.contiguous else self.attention
         way = f"{way}x{self.replicas}" if several else way
         way = way if self.net == "lenet" else f"{self.net}-{way}"
         return f"native-{way}" if self.native else way
+
+
+OWN: Final = {
+    "stages": "pipeline",
+    "schedule": "pipeline",
+    "sequence_parallel": "tensor",
+    "attention": "context",
+    "contiguous": "context",
+}
+"""The strategy that an option is for."""
+
+STANDARD: Final = {each.name: each.default for each in fields(StrategiesOptions)}
 
 
 CHAPTER: Final = ChapterSpec(

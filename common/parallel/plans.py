@@ -30,10 +30,27 @@ class Part:
         """The part of an array."""
         return (values.reshape(-1) if self.axis is None else values)[self.index]
 
+    def length(self) -> int:
+        return self.stop - self.start
+
     def size(self, shape: Sequence[int]) -> int:
         """The number of elements of the part of a tensor of this shape."""
         length = math.prod(shape) if self.axis is None else shape[self.axis]
-        return math.prod(shape) // length * (self.stop - self.start)
+        return math.prod(shape) // length * self.length()
+
+
+@dataclass(frozen=True)
+class Places(Part):
+    """Entries along an axis that are not all side by side."""
+
+    places: tuple[int, ...]
+
+    @property
+    def index(self) -> tuple[Any, ...]:
+        return (*(slice(None),) * (self.axis or 0), list(self.places))
+
+    def length(self) -> int:
+        return len(self.places)
 
 
 Layout = tuple[Part | None, ...]
@@ -52,7 +69,8 @@ class Plan(Net):
     of it, computes with all examples of the group, and sends nothing to the others.
 
     `sizes` has the number of units in each stage of a pipeline; empty: stages are balanced. If it
-    `clips`, devices sum the squares of the gradient.
+    `clips`, devices sum the squares of the gradient. `exchange` is context parallelism's, which
+    has tokens in zigzag order unless they are `contiguous`.
     """
 
     strategy: str
@@ -62,6 +80,8 @@ class Plan(Net):
     schedule: str = "1f1b"
     sizes: Sequence[int] = ()
     clips: bool = False
+    exchange: str = "ring"
+    contiguous: bool = False
 
     words: ClassVar[str] = ""
     """The strategy, for a help."""
@@ -70,7 +90,7 @@ class Plan(Net):
     """Whether the devices of a group share its examples."""
 
     @classmethod
-    def refusal(cls, net: Net, group: int) -> str:
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
         """Why a group of so many devices cannot train the net; empty if it can."""
         return ""
 
@@ -82,6 +102,19 @@ class Plan(Net):
     def first_word(self, device: int) -> int:
         """The first word of those that a device has."""
         return 0
+
+    def tokens_of(self, device: int) -> Sequence[int]:
+        """The places of the tokens that a device has of each sequence; empty: of all."""
+        return ()
+
+    def taken_by(self, name: str) -> str:
+        """The function of the net that takes a tensor, where a layer is more than one."""
+        return "layer"
+
+    def uses(self, layers: Sequence[str], what: Sequence[str]) -> list[str]:
+        """The tensors of layers that these functions of the net take."""
+        names = [name for layer in layers for name in self.tensors[layer]]
+        return [name for name in names if what == ("layer",) or self.taken_by(name) in what]
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""

@@ -12,6 +12,9 @@ import jax
 from jax import Array as Tensor, numpy as jnp
 
 from common.models.nets import LAYER_NORM_EPSILON
+from frameworks.jax.attention import attend_part, merge, part_backward
+
+__all__ = ["attend_part", "merge", "part_backward"]
 
 Params = Mapping[str, Tensor]
 
@@ -45,8 +48,20 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name.endswith("mlp"):
         hidden = gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
         return hidden @ params[f"{name}.down.weight"]
+    heads = attend(*jnp.split(project(name, X, params), 3, -1))
+    return unite(name, heads, params)
+
+
+@partial(jax.jit, static_argnums=0)
+def project(name: str, X: Tensor, params: Params) -> Tensor:
+    """Query, key and value of each head, side by side (n, a, s, 3d)."""
     qkv = jnp.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
-    heads = attend(*jnp.split(qkv + params[f"{name}.qkv.bias"][:, None], 3, -1))
+    return qkv + params[f"{name}.qkv.bias"][:, None]
+
+
+@partial(jax.jit, static_argnums=0)
+def unite(name: str, heads: Tensor, params: Params) -> Tensor:
+    """What these heads (n, a, s, d) add to the output."""
     return jnp.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])
 
 

@@ -11,7 +11,10 @@ from typing import TypeAlias
 from mxnet import np, npx
 
 from common.models.nets import LAYER_NORM_EPSILON
+from frameworks.mxnet.attention import attend_part, merge, part_backward
 from frameworks.mxnet.primitives import with_empty_batches
+
+__all__ = ["attend_part", "merge", "part_backward"]
 
 Tensor: TypeAlias = np.ndarray
 Params = Mapping[str, Tensor]
@@ -45,9 +48,21 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name.endswith("mlp"):
         hidden = gelu(np.dot(X, params[f"{name}.up.weight"]) + params[f"{name}.up.bias"])
         return np.dot(hidden, params[f"{name}.down.weight"])
+    heads = attend(*np.split(project(name, X, params), 3, -1))
+    return unite(name, heads, params)
+
+
+@with_empty_batches
+def project(name: str, X: Tensor, params: Params) -> Tensor:
+    """Query, key and value of each head, side by side (n, a, s, 3d)."""
     # Not by `einsum`, which is many times as slow.
-    qkv = np.tensordot(X, params[f"{name}.qkv.weight"], 1).swapaxes(1, 2)  # (n, a, s, 3d)
-    heads = attend(*np.split(qkv + params[f"{name}.qkv.bias"][:, None], 3, -1))
+    qkv = np.tensordot(X, params[f"{name}.qkv.weight"], 1).swapaxes(1, 2)
+    return qkv + params[f"{name}.qkv.bias"][:, None]
+
+
+@with_empty_batches
+def unite(name: str, heads: Tensor, params: Params) -> Tensor:
+    """What these heads (n, a, s, d) add to the output."""
     return np.tensordot(heads.swapaxes(1, 2), params[f"{name}.proj.weight"], 2)
 
 

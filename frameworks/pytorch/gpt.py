@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 from common.models.nets import LAYER_NORM_EPSILON
+from frameworks.pytorch.attention import attend_part, merge, part_backward
+
+__all__ = ["attend_part", "merge", "part_backward"]
 
 Params = Mapping[str, Tensor]
 
@@ -40,8 +43,18 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name.endswith("mlp"):
         hidden = gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
         return hidden @ params[f"{name}.down.weight"]
+    heads = attend(*project(name, X, params).chunk(3, -1))
+    return unite(name, heads, params)
+
+
+def project(name: str, X: Tensor, params: Params) -> Tensor:
+    """Query, key and value of each head, side by side (n, a, s, 3d)."""
     qkv = torch.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
-    heads = attend(*(qkv + params[f"{name}.qkv.bias"][:, None]).chunk(3, -1))
+    return qkv + params[f"{name}.qkv.bias"][:, None]
+
+
+def unite(name: str, heads: Tensor, params: Params) -> Tensor:
+    """What these heads (n, a, s, d) add to the output."""
     return torch.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])
 
 

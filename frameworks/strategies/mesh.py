@@ -159,8 +159,11 @@ class Split(Trainer):
     def predict(self, X: Array) -> Array:
         """The logits of a batch, computed as training computes them."""
         rows = predict(X, self)
-        parts = [np.concatenate([self.on_host(part) for part in row], axis=-1) for row in rows]
-        return np.concatenate(parts)
+        parts = [[self.on_host(part) for part in row] for row in rows]
+        tokens = [place for i in range(self.plan.devices) for place in self.plan.tokens_of(i)]
+        if tokens:  # each device has logits of its tokens
+            return np.concatenate([np.concatenate(row, 1)[:, np.argsort(tokens)] for row in parts])
+        return np.concatenate([np.concatenate(row, axis=-1) for row in parts])
 
     def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""

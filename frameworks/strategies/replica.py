@@ -23,7 +23,7 @@ class Replica:
     params: Sequence[Kept]
 
     def place(self, values: Array, shards: Sequence[slice] = ()) -> list[Tensor]:
-        """A copy of the values on each device, or of its shard of them.
+        """A copy of the values on each device, or of its examples and tokens of them.
 
         Tokens and labels count from the first word of a device; -1, no label, stays.
         """
@@ -31,6 +31,8 @@ class Replica:
         placed = []
         for number, (here, device) in enumerate(zip(rows, self.group.devices, strict=True)):
             local = values[here]
+            if tokens := self.plan.tokens_of(number):
+                local = local[:, tokens]
             if first := self.plan.first_word(number):
                 local = np.where(local < 0, -1, (local - first) % self.plan.vocabulary)
             placed.append(self.ops.place(local, device))

@@ -7,14 +7,14 @@ all-reduce for two layers. In a transformer, attention and MLP are such pairs, a
 words of the vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from common.base.arrays import Array
 from common.parallel.ledger import Kept
 from frameworks.strategies.collectives import allreduce
 from frameworks.strategies.layers import accumulate
-from frameworks.strategies.primitives import Params, Tensor
+from frameworks.strategies.primitives import Layer, Params, Tensor
 from frameworks.strategies.replica import Forward, Replica, local_loss, over_microbatches
 
 Collective: TypeAlias = Callable[[Replica, list[Tensor], str], list[Tensor]]
@@ -41,18 +41,18 @@ def forward(
         keep(kept, X)
         entered = X
         if plan.enters(layers):
-            entered = gather(replica, call(replica, "enter", layers, X), "activations")
-        Y = call(replica, "product", layers, entered)
+            entered = gather(replica, call(replica, layers, X, "enter"), "activations")
+        Y = call(replica, layers, entered, "product")
         if layers in plan.summed:
             Y = add(replica, Y, "activations")
             keep(kept, Y)
-            Y = call(replica, "finish", layers, Y)
+            Y = call(replica, layers, Y, "finish")
             X = ops.on_each_device(ops.add, X, Y) if plan.enters(layers) else Y
         else:  # each device has the logits of its words
             X = Y
     for name in plan.unpaired:  # every device has the whole of it
         keep(kept, X)
-        X = call(replica, "layer", (name,), X)
+        X = call(replica, (name,), X, "layer")
     return X, kept
 
 
@@ -67,22 +67,22 @@ def backward(
     """Backpropagates the gradients of the logits; adds those of local slices to `grads`."""
     ops, plan = replica.ops, replica.plan
     for name in plan.unpaired[::-1]:
-        output_grads = back(replica, "layer", (name,), taken(kept), output_grads, grads)
+        output_grads = back(replica, (name,), taken(kept), output_grads, grads, "layer")
     for layers in plan.together[::-1]:
         partial = output_grads
         if layers in plan.summed:
-            partial = back(replica, "finish", layers, taken(kept), partial, grads)
+            partial = back(replica, layers, taken(kept), partial, grads, "finish")
             partial = gather(replica, partial, "gradients")
         X = entered = taken(kept)
         if plan.enters(layers):
-            entered = gather(replica, call(replica, "enter", layers, X), "activations")
-        partial = back(replica, "product", layers, entered, partial, grads)
+            entered = gather(replica, call(replica, layers, X, "enter"), "activations")
+        partial = back(replica, layers, entered, partial, grads, "product")
         if layers[0] == plan.layers[0]:  # nobody needs the gradient of images or tokens
             break
         # Each device has a partial sum of the gradient of the pair's input.
         total = add(replica, partial, "gradients")
         if plan.enters(layers):
-            total = back(replica, "enter", layers, X, total, grads)
+            total = back(replica, layers, X, total, grads, "enter")
         if plan.enters(layers) and layers in plan.summed:
             total = ops.on_each_device(ops.add, output_grads, total)
         output_grads = total
@@ -122,40 +122,50 @@ def loss_and_grads(
 
 
 def call(
-    replica: Replica, what: str, layers: tuple[str, ...], values: Sequence[Tensor]
+    replica: Replica, layers: tuple[str, ...], values: Sequence[Tensor], *what: str
 ) -> list[Tensor]:
-    """A function of the net for some layers, on each device."""
-    function = function_of(replica, what, layers)
-    return replica.ops.on_each_device(function, values, local_params(replica, what, layers))
+    """Functions of the net for some layers, one after the other, on each device."""
+    function = function_of(replica, layers, what)
+    return replica.ops.on_each_device(function, values, local_params(replica, layers, what))
 
 
 def back(
     replica: Replica,
-    what: str,
     layers: tuple[str, ...],
     inputs: Sequence[Tensor],
     output_grads: Sequence[Tensor],
     grads: Sequence[Kept],
+    *what: str,
 ) -> list[Tensor]:
-    """The gradients of a function's inputs; adds those of its parameters to `grads`."""
+    """The gradients of such functions' inputs; adds those of their parameters to `grads`."""
     ops = replica.ops
-    vjp = ops.partial(ops.vjp, function_of(replica, what, layers))
-    local = local_params(replica, what, layers)
+    vjp = ops.partial(ops.vjp, function_of(replica, layers, what))
+    local = local_params(replica, layers, what)
     results = ops.on_each_device(vjp, inputs, local, output_grads)
     for total, (_, param_grads) in zip(grads, results, strict=True):
         accumulate(ops, total, param_grads)
     return [grad for grad, _ in results]
 
 
-def function_of(replica: Replica, what: str, layers: tuple[str, ...]) -> Callable[..., Tensor]:
-    """A function of the net by its name, for some layers."""
-    name = layers if what == "product" else layers[-1]
-    return replica.ops.partial(getattr(replica.net, what), name)
+def function_of(
+    replica: Replica, layers: tuple[str, ...], what: tuple[str, ...]
+) -> Callable[..., Tensor]:
+    """The functions of these names as one; a product takes all layers, others one."""
+    functions = tuple(getattr(replica.net, each) for each in what)
+    name = layers if what == ("product",) else layers[-1]
+    return replica.ops.partial(chain, functions, name)
 
 
-def local_params(replica: Replica, what: str, layers: tuple[str, ...]) -> list[Params]:
-    """Each device's part of the tensors that a function of some layers takes."""
-    names = replica.plan.uses(what, layers)
+def chain(functions: Sequence[Layer], name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
+    """One function of a layer after the other."""
+    for function in functions:
+        X = function(name, X, params)
+    return X
+
+
+def local_params(replica: Replica, layers: tuple[str, ...], what: tuple[str, ...]) -> list[Params]:
+    """Each device's part of the tensors that functions of some layers take."""
+    names = replica.plan.uses(layers, what)
     return [{name: kept[name] for name in names} for kept in replica.params]
 
 

@@ -11,6 +11,9 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from common.models.nets import LAYER_NORM_EPSILON
+from frameworks.tensorflow.attention import attend_part, merge, part_backward
+
+__all__ = ["attend_part", "merge", "part_backward"]
 
 Params = Mapping[str, Tensor]
 
@@ -40,8 +43,18 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
     if name.endswith("mlp"):
         hidden = gelu(tf.tensordot(X, params[f"{name}.up.weight"], 1) + params[f"{name}.up.bias"])
         return tf.tensordot(hidden, params[f"{name}.down.weight"], 1)
+    heads = attend(*tf.split(project(name, X, params), 3, -1))
+    return unite(name, heads, params)
+
+
+def project(name: str, X: Tensor, params: Params) -> Tensor:
+    """Query, key and value of each head, side by side (n, a, s, 3d)."""
     qkv = tf.einsum("nsh,had->nasd", X, params[f"{name}.qkv.weight"])
-    heads = attend(*tf.split(qkv + params[f"{name}.qkv.bias"][:, tf.newaxis], 3, -1))
+    return qkv + params[f"{name}.qkv.bias"][:, tf.newaxis]
+
+
+def unite(name: str, heads: Tensor, params: Params) -> Tensor:
+    """What these heads (n, a, s, d) add to the output."""
     return tf.einsum("nasd,adh->nsh", heads, params[f"{name}.proj.weight"])
 
 

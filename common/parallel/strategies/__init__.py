@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from common.parallel.nets import Net
 from common.parallel.plans import Plan
-from common.parallel.strategies import data, pipeline, sequence, tensor, zero
+from common.parallel.strategies import context, data, pipeline, sequence, tensor, zero
 
 STRATEGIES: Final[Mapping[str, type[Plan]]] = {
     "data": data.Data,
@@ -15,6 +15,7 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
     "zero1": zero.Zero1,
     "zero2": zero.Zero2,
     "zero3": zero.Zero3,
+    "context": context.Context,
 }
 """The strategies by name; the first is the default."""
 
@@ -32,12 +33,10 @@ def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) 
     return plan_of(strategy, how.pop("sequence_parallel", False))(**how)
 
 
-def refusal(
-    net: Net, strategy: str, devices: int, replicas: int = 1, sequence_parallel: bool = False
-) -> str:
+def refusal(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> str:
     """Why there is no such plan; empty if there is one."""
     group, rest = divmod(devices, replicas)
     if strategy != "data" and rest:
         groups = f"{replicas} groups of one size"
         return f"{groups} take a multiple of {replicas} devices, not {devices}"
-    return plan_of(strategy, sequence_parallel).refusal(net, group)
+    return plan_of(strategy, how.get("sequence_parallel", False)).refusal(net, group, **how)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
@@ -16,7 +17,7 @@ class Pipeline(Plan):
     words = "consecutive layers on each device (the book's network partitioning)"
 
     @classmethod
-    def refusal(cls, net: Net, group: int) -> str:
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
         if group <= len(net.units):
             return ""
         stages = f"a pipeline of {group} devices needs as many stages"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
@@ -15,7 +16,7 @@ class SequenceParallel(Tensor):
     words = "as tensor, with each token's norms and residuals on one device"
 
     @classmethod
-    def refusal(cls, net: Net, group: int) -> str:
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
         if not net.vocabulary:
             return "--sequence-parallel is for --net gpt: images are no sequences"
         if group > net.positions["head"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
@@ -30,7 +30,7 @@ class Tensor(Plan):
     words = "a slice of every layer on each device (the book's layerwise partitioning)"
 
     @classmethod
-    def refusal(cls, net: Net, group: int) -> str:
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
         """Refuses more devices than the narrowest layer has channels, and uneven heads."""
         heads = net.blocks.heads
         if heads % group and net.blocks.recompute != "layers":  # a net that runs takes any
@@ -82,16 +82,8 @@ class Tensor(Plan):
         """Whether a norm comes before; then the output of a sum is added to the input."""
         return len(layers) == 1 and layers[0] != "embed"
 
-    def uses(self, what: str, layers: Sequence[str]) -> list[str]:
-        """The tensors of layers that "layer", "enter", "product" or "finish" takes.
-
-        A product takes those that are cut. What is before and after it, norms and biases, every
-        device has whole.
-        """
-        names = [name for layer in layers for name in self.tensors[layer]]
-        return [name for name in names if what in ("layer", self.taken_by(name))]
-
     def taken_by(self, name: str) -> str:
+        """Products take what is cut; norms and biases, before and after it, each device has."""
         if ".norm." in name:
             return "enter"
         cut = name in self.axes and name != "embed.position"

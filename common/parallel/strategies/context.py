@@ -1,0 +1,123 @@
+"""The plan of context parallelism: each device has some tokens of each sequence."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from common.parallel.ledger import Ledger
+from common.parallel.nets import Net
+from common.parallel.plans import Layouts, Places, Plan
+from common.parallel.shards import shard_bounds
+
+EXCHANGES = {
+    "ring": "keys and values go round, and are attended to part by part",
+    "gather": "each device gathers all keys and values",
+    "ulysses": "tokens are exchanged for heads, and back",
+}
+"""How devices attend to tokens of others; the first is the default."""
+
+TAKEN = {"norm": "enter", "qkv": "project", "proj": "unite"}
+
+
+class Context(Plan):
+    """Devices exchange what attention needs. Each sums gradients of its tokens with the others."""
+
+    words = "some tokens of each sequence on each device, for --net gpt"
+
+    @classmethod
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
+        if not net.vocabulary:
+            return "--strategy context is for --net gpt: images are no sequences"
+        tokens = net.positions["head"]
+        if group > tokens:
+            return f"{group} devices cannot share the {tokens} tokens of a sequence"
+        heads = net.blocks.heads if net.blocks else 0
+        if how.get("exchange") == "ulysses" and heads % group:
+            return f"--attention ulysses shares heads: {group} devices do not divide {heads}"
+        return ""
+
+    @cached_property
+    def tokens(self) -> list[list[int]]:
+        """The places of each device's tokens.
+
+        A causal mask leaves the first tokens little to attend to. In zigzag order, a device has
+        the i-th part of the sequence and the i-th from behind, so that all have as much work.
+        """
+        parts = 1 if self.contiguous else 2
+        bounds = shard_bounds(self.positions["head"], parts * self.devices)
+        chunks = [list(range(*ends)) for ends in bounds]
+        if self.contiguous:
+            return chunks
+        return [chunks[i] + chunks[-1 - i] for i in range(self.devices)]
+
+    def tokens_of(self, device: int) -> Sequence[int]:
+        return self.tokens[device]
+
+    def hidden(self, device: int, source: int) -> bool:
+        """Whether all tokens of another device are later than all of this one."""
+        return min(self.tokens[source]) > max(self.tokens[device])
+
+    @cached_property
+    def weights(self) -> Layouts:
+        """All on each device, but of positions those of its tokens."""
+        parts = (Places(0, min(t), max(t) + 1, tuple(t)) for t in self.tokens)
+        return {**super().weights, "embed.position": tuple(parts)}
+
+    def taken_by(self, name: str) -> str:
+        *_, part, kind = name.split(".")
+        return "finish" if (part, kind) == ("proj", "bias") else TAKEN.get(part, "layer")
+
+    @cached_property
+    def shared(self) -> list[str]:
+        """The tensors that all devices have, whose gradients each has of its tokens."""
+        return [name for name in self.shapes if name != "embed.position"]
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        if self.devices == 1:
+            return
+        layers = sum(name.endswith("attention") for name in self.layers)
+        times = layers * len(self.microbatches_of(examples))
+        state = layers * examples * self.inputs["head"] // self.positions["head"] * ledger.itemsize
+        local = [state * len(tokens) for tokens in self.tokens]
+        getattr(self, f"_count_{self.exchange}")(local, group, ledger, times)
+        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
+        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
+
+    def _count_ring(
+        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
+    ) -> None:
+        """Keys and values pass all others, forward and backward, their gradients come home."""
+        for kind, hops in (("activations", 2 * (self.devices - 1)), ("gradients", self.devices)):
+            for hop in range(hops):
+                step = hop % (self.devices - 1) if kind == "activations" else hop
+                for device, number in enumerate(group):
+                    target = group[(device + 1) % self.devices]
+                    ledger.send(2 * local[device - step], number, target, kind, times)
+
+    def _count_gather(
+        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
+    ) -> None:
+        """Keys and values are gathered, and again in the backward pass."""
+        gathered = [[4 * size] * self.devices for size in local]
+        ledger.all_to_all(gathered, group, "activations", 2 * times)
+        ledger.all_to_all([[2 * x for x in local]] * self.devices, group, "gradients", times)
+
+    def _count_ulysses(
+        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
+    ) -> None:
+        """Queries, keys and values go to the devices of their heads, the output comes back."""
+        parts = [size // self.devices for size in local]
+        for kind, there, back in (("activations", 3, 1), ("gradients", 1, 3)):
+            ledger.all_to_all([[there * x] * self.devices for x in parts], group, kind, times)
+            ledger.all_to_all([[back * x for x in parts]] * self.devices, group, kind, times)
+
+    def inputs_kept(self, device: int) -> int:
+        """Of its tokens: inputs of layers, what heads have found, and what their gradient needs."""
+        here, tokens = len(self.tokens[device]), self.positions["head"]
+        kept = super().inputs_kept(device) // tokens * here
+        for name in (name for name in self.layers if name.endswith("attention")):
+            kept += self.inputs[name] // tokens * here
+            heads, _ = self.shapes[f"{name}.qkv.bias"]
+            by_heads = 3 * self.inputs[name] // self.devices
+            kept += by_heads if self.exchange == "ulysses" else heads * here
+        return kept
