@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Final
 
-from planted import concise, native, scratch, strategies, transformer
+from planted import concise, context, native, scratch, strategies, transformer
 from planted.bug import PLANTS, Bug
 
-MODULES: Final = (scratch, concise, strategies, native, transformer)
+MODULES: Final = (scratch, concise, strategies, native, transformer, context)
 CONTROL: Final = Bug("control", "Make no mistake", "")
 FLOAT32: Final = (
     *("all items on each device", "mean of shard means wrapped", "parameter left out"),

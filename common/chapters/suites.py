@@ -267,6 +267,17 @@ def _transformers() -> Iterator[Suite]:
     yield deep(strategy="pipeline", microbatches=2)
     for name, more in {"pipeline": (4,), "tensor": (4, 6)}.items():
         yield _gpt(f"float64-gpt-{name}-mesh", (), more, strategy=name, replicas=2, microbatches=2)
+    sequence = {"strategy": "tensor", "sequence_parallel": True}
+    yield _gpt("float64-gpt-sequence", (), (2, 3), **sequence)
+    yield _gpt("float64-gpt-sequence-mesh", (), (4,), replicas=2, microbatches=2, **sequence)
+    # The second on devices whose tokens are side by side, and the third if they divide the heads.
+    yield _gpt("float64-gpt-ring", (), (2, 3, 4), strategy="context")
+    yield _gpt(
+        "float64-gpt-gather", (), (2, 4), strategy="context", attention="gather", contiguous=True
+    )
+    yield _gpt("float64-gpt-ulysses", (), (3,), strategy="context", attention="ulysses")
+    yield _gpt("float64-gpt-ring-mesh", (), (4,), strategy="context", replicas=2, microbatches=2)
+    yield _gpt("float32-gpt-ring", (), (2,), "float32-gpt-data", strategy="context")
     yield _gpt("float32-gpt-data", (), (1,), alone_in="", strategy="data")
     yield _gpt("float32-gpt-tensor", (), (2, 3), "float32-gpt-data", strategy="tensor")
 

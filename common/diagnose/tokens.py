@@ -28,7 +28,11 @@ def token_hint(run: RecordedRun, recomputed: Recomputed) -> str:
     step = RecordedStep(run, traced_steps(run.record.config)[0])
     ours = step.vector(part(run.arrays, "gradients/"))
     if distance(ours, step.exact)[0] > NEAR:
-        fits = (x for x, gradient in mistakes(step, counts) if distance(ours, gradient)[0] < NEAR)
+        fits = (
+            x
+            for x, gradient in mistakes(step, counts, tokens_of(run))
+            if distance(ours, gradient)[0] < NEAR
+        )
         return (text := next(fits, "")) and f"in step 1, the gradient {text}"
     wrong = [x.step for x in recomputed.steps["momentum"] if x.far > run.limits["momentum"]]
     for number in sorted(number for number in {*wrong} if number):
@@ -47,10 +51,25 @@ def logits_hint(run: RecordedRun, logits: Array, counts: Mapping[str, int]) -> s
         scaled = {name: k * values for name, values in weights.items() if name.endswith(ends)}
         if distance(logits, numpy_nets.logits("gpt", probe, {**weights, **scaled}))[0] < NEAR:
             return f"the first logits have biases and positions {k} times, the number of {what}"
+    if tokens := tokens_of(run):
+        rows = np.empty_like(weights["embed.position"])
+        for here in tokens:
+            rows[here] = weights["embed.position"][: len(here)]
+        weights = {**weights, "embed.position": rows}
+        if distance(logits, numpy_nets.logits("gpt", probe, weights))[0] < NEAR:
+            return "the first logits count the positions of each device's tokens from 0"
     return ""
 
 
-def mistakes(step: RecordedStep, counts: Mapping[str, int]) -> Iterator[tuple[str, Array]]:
+def tokens_of(run: RecordedRun) -> list[list[int]]:
+    """The places of each device's tokens, where devices share a sequence."""
+    plan = run.record.config.options.plan(run.devices)
+    return [[*plan.tokens_of(i)] for i in range(plan.devices) if plan.tokens_of(i)]
+
+
+def mistakes(
+    step: RecordedStep, counts: Mapping[str, int], tokens: list[list[int]]
+) -> Iterator[tuple[str, Array]]:
     """What a step may take for the gradient of the loss, in words and as a vector (n,)."""
     _, X, y, weights, _ = step.minibatch
     net = GPT(doubled(weights))
@@ -68,7 +87,15 @@ def mistakes(step: RecordedStep, counts: Mapping[str, int]) -> Iterator[tuple[st
     yield "lacks that of the label's logit", gradient(right + label)
     padded = cross_entropy(logits, np.where(y < 0, logits.shape[-1] - 1, y))[1]
     yield "counts tokens that have no label: padding", gradient(padded)
+    if tokens:
+        lost = right.copy()
+        lost[:, [here[-1] for here in tokens]] = 0
+        yield (
+            "lacks the label of each device's last token: labels are shifted there",
+            gradient(lost),
+        )
     for what, k in counts.items():
+        yield f"is {k} times as large: {k}, the number of {what}", gradient(k * right)
         rows = [slice(*bounds) for bounds in shard_bounds(len(X), k)]
         means = np.concatenate([cross_entropy(logits[x], y[x])[1] / k for x in rows])
         yield f"is the mean of the means over the tokens of {k} {what}", gradient(means)

@@ -16,7 +16,16 @@ from common.data.sums import sums
 from common.models.weights_file import initial_weights
 
 GPT: Final = StrategiesOptions(net="gpt", microbatches=2, depth=1, clip=0.5)
-CASES: Final = (("data", 3, 1), ("zero2", 3, 1), ("tensor", 4, 2), ("pipeline", 4, 2))
+CASES: Final = (
+    (3, {"strategy": "data"}),
+    (3, {"strategy": "zero2"}),
+    (4, {"strategy": "tensor", "replicas": 2}),
+    (4, {"strategy": "tensor", "replicas": 2, "sequence_parallel": True}),
+    (4, {"strategy": "pipeline", "replicas": 2}),
+    (4, {"strategy": "context", "replicas": 2}),
+    (4, {"strategy": "context", "attention": "gather"}),
+    (3, {"strategy": "context", "attention": "ulysses", "contiguous": True}),
+)
 """Suites have all strategies; here, some devices have no example in the last step."""
 
 RATES: Final = (0.003, 0.002, 0.001)
@@ -69,11 +78,11 @@ def far(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
     return max(distance(ours[name], theirs[name])[0] for name in theirs)
 
 
-@pytest.mark.parametrize(("name", "devices", "rows"), CASES)
+@pytest.mark.parametrize(("devices", "how"), CASES)
 def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
-    strategies: Any, all_devices: Sequence[Any], name: str, devices: int, rows: int
+    strategies: Any, all_devices: Sequence[Any], devices: int, how: Mapping[str, Any]
 ) -> None:
-    options = replace(GPT, strategy=name, replicas=rows)
+    options = replace(GPT, **how)
     weights = start()
     trainer = strategies.trainer(weights, all_devices[:devices], options)
     right = AdamOnOneDevice(weights, GPT.clip)
@@ -97,7 +106,7 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
     """With the moments, which other devices had, and the number of steps."""
     saved = start()
     right = AdamOnOneDevice(saved, GPT.clip)
-    for step, name in enumerate(("data", "zero3", "tensor", "pipeline", "data")):
+    for step, name in enumerate(("data", "context", "zero3", "tensor", "pipeline")):
         devices = all_devices[: 3 - step % 2]
         trainer = strategies.trainer(start(), devices, replace(GPT, strategy=name))
         trainer.restore(saved)
@@ -112,6 +121,10 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
     [
         (replace(GPT, strategy="tensor"), 4, "4 devices cannot share the 3 heads"),
         (replace(GPT, strategy="pipeline"), 4, "needs as many stages"),
+        (replace(GPT, strategy="context"), 10, "10 devices cannot share the 9 tokens"),
+        (replace(GPT, strategy="context", attention="ulysses"), 2, "2 devices do not divide 3"),
+        (replace(GPT, strategy="context", net="lenet", clip=0.0), 2, "images are no sequences"),
+        (replace(GPT, sequence_parallel=True), 2, "means nothing for --strategy data"),
         (replace(GPT, depth=0), 1, "--net gpt needs a block"),
         (replace(GPT, momentum=0.5), 1, "--momentum means nothing for --net gpt"),
         (replace(GPT, net="lenet"), 1, "--clip means nothing for --net lenet"),

@@ -53,10 +53,6 @@ class Context(Plan):
     def tokens_of(self, device: int) -> Sequence[int]:
         return self.tokens[device]
 
-    def hidden(self, device: int, source: int) -> bool:
-        """Whether all tokens of another device are later than all of this one."""
-        return min(self.tokens[source]) > max(self.tokens[device])
-
     @cached_property
     def weights(self) -> Layouts:
         """All on each device, but of positions those of its tokens."""
