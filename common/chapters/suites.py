@@ -267,9 +267,9 @@ def _transformers() -> Iterator[Suite]:
     yield deep(strategy="pipeline", microbatches=2)
     for name, more in {"pipeline": (4,), "tensor": (4, 6)}.items():
         yield _gpt(f"float64-gpt-{name}-mesh", (), more, strategy=name, replicas=2, microbatches=2)
-    sequence = {"strategy": "tensor", "sequence_parallel": True}
-    yield _gpt("float64-gpt-sequence", (), (2, 3), **sequence)
-    yield _gpt("float64-gpt-sequence-mesh", (), (4,), replicas=2, microbatches=2, **sequence)
+    sequence = partial(_gpt, strategy="tensor", sequence_parallel=True)
+    yield sequence("float64-gpt-sequence", (), (2, 3))
+    yield sequence("float64-gpt-sequence-mesh", (), (4,), replicas=2, microbatches=2)
     # The second on devices whose tokens are side by side, and the third if they divide the heads.
     yield _gpt("float64-gpt-ring", (), (2, 3, 4), strategy="context")
     yield _gpt(

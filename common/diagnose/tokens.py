@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from common.base.arrays import Array, part
+from common.chapters.strategies import StrategiesOptions
 from common.compare import numpy_nets
 from common.compare.distances import distance
 from common.compare.numpy_gpt import GPT
@@ -63,7 +64,10 @@ def logits_hint(run: RecordedRun, logits: Array, counts: Mapping[str, int]) -> s
 
 def tokens_of(run: RecordedRun) -> list[list[int]]:
     """The places of each device's tokens, where devices share a sequence."""
-    plan = run.record.config.options.plan(run.devices)
+    options = run.record.config.options
+    if not isinstance(options, StrategiesOptions):
+        return []
+    plan = options.plan(run.devices)
     return [[*plan.tokens_of(i)] for i in range(plan.devices) if plan.tokens_of(i)]
 
 

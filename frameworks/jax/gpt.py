@@ -49,7 +49,8 @@ def product(layers: Sequence[str], X: Tensor, params: Params) -> Tensor:
         hidden = gelu(X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"])
         return hidden @ params[f"{name}.down.weight"]
     heads = attend(*jnp.split(project(name, X, params), 3, -1))
-    return unite(name, heads, params)
+    united: Tensor = unite(name, heads, params)
+    return united
 
 
 @partial(jax.jit, static_argnums=0)

@@ -101,7 +101,8 @@ maximum = np.maximum
 
 def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
     """The parts of a tensor, which have these sizes along an axis."""
-    return np.split(tensor, list(accumulate(sizes))[:-1], axis)
+    parts: list[Tensor] = np.split(tensor, list(accumulate(sizes))[:-1], axis)
+    return parts
 
 
 join = np.concatenate

@@ -136,7 +136,8 @@ def maximum(one: Tensor, other: Tensor) -> Tensor:
 def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
     """The parts of a tensor, which have these sizes along an axis."""
     with where(tensor):
-        return tf.split(tensor, sizes, axis)
+        parts: list[Tensor] = tf.split(tensor, sizes, axis)
+        return parts
 
 
 def join(parts: Sequence[Tensor], axis: int) -> Tensor:

@@ -17,9 +17,11 @@ LISTINGS = {
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
     "gpt": (
-        *("layer", "enter", "product", "finish", "look_up", "attend", "gelu", "loss"),
+        *("layer", "enter", "product", "project", "unite", "finish", "look_up", "attend"),
+        *("gelu", "loss"),
         *("largest", "exponentials_and_label", "words_loss_and_grad", "one_hot"),
     ),
+    "attention": ("scores", "attend_part", "merge", "part_backward"),
 }
 """The functions of the listings, in this order, and no others."""
 
@@ -50,7 +52,7 @@ def functions(framework: str, module: str) -> dict[str, ast.FunctionDef | None]:
             by_name[node.name] = node
         if isinstance(node, ast.Assign):
             names = map(ast.unparse, node.targets)
-            by_name |= {name: None for name in names if name.islower()}
+            by_name |= {name: None for name in names if name.islower() and name != "__all__"}
     return by_name
 
 

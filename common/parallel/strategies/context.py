@@ -1,5 +1,6 @@
 """The plan of context parallelism: each device has some tokens of each sequence."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -28,12 +29,12 @@ class Context(Plan):
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
         if not net.vocabulary:
             return "--strategy context is for --net gpt: images are no sequences"
-        tokens = net.positions["head"]
+        tokens = net.blocks.sequence
         if group > tokens:
             return f"{group} devices cannot share the {tokens} tokens of a sequence"
-        heads = net.blocks.heads if net.blocks else 0
-        if how.get("exchange") == "ulysses" and heads % group:
-            return f"--attention ulysses shares heads: {group} devices do not divide {heads}"
+        if how.get("exchange") == "ulysses" and net.blocks.heads % group:
+            heads = f"{group} devices do not divide {net.blocks.heads}"
+            return f"--attention ulysses shares heads: {heads}"
         return ""
 
     @cached_property
@@ -44,7 +45,7 @@ class Context(Plan):
         the i-th part of the sequence and the i-th from behind, so that all have as much work.
         """
         parts = 1 if self.contiguous else 2
-        bounds = shard_bounds(self.positions["head"], parts * self.devices)
+        bounds = shard_bounds(self.blocks.sequence, parts * self.devices)
         chunks = [list(range(*ends)) for ends in bounds]
         if self.contiguous:
             return chunks
@@ -71,9 +72,8 @@ class Context(Plan):
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         if self.devices == 1:
             return
-        layers = sum(name.endswith("attention") for name in self.layers)
-        times = layers * len(self.microbatches_of(examples))
-        state = layers * examples * self.inputs["head"] // self.positions["head"] * ledger.itemsize
+        times = self.blocks.count * len(self.microbatches_of(examples))
+        state = self.blocks.count * examples * self.blocks.hidden * ledger.itemsize
         local = [state * len(tokens) for tokens in self.tokens]
         getattr(self, f"_count_{self.exchange}")(local, group, ledger, times)
         sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
@@ -107,13 +107,13 @@ class Context(Plan):
             ledger.all_to_all([[there * x] * self.devices for x in parts], group, kind, times)
             ledger.all_to_all([[back * x for x in parts]] * self.devices, group, kind, times)
 
-    def inputs_kept(self, device: int) -> int:
-        """Of its tokens: inputs of layers, what heads have found, and what their gradient needs."""
-        here, tokens = len(self.tokens[device]), self.positions["head"]
-        kept = super().inputs_kept(device) // tokens * here
-        for name in (name for name in self.layers if name.endswith("attention")):
-            kept += self.inputs[name] // tokens * here
-            heads, _ = self.shapes[f"{name}.qkv.bias"]
-            by_heads = 3 * self.inputs[name] // self.devices
-            kept += by_heads if self.exchange == "ulysses" else heads * here
-        return kept
+    def activations_kept(self, device: int) -> tuple[int, int]:
+        """Of its tokens: what one device would keep; what heads have found, and their sums."""
+        here, tokens = len(self.tokens[device]), self.blocks.sequence
+        kept, again = (math.ceil(size * here / tokens) for size in self.kept(self.layers))
+        if self.blocks.recompute == "layers":
+            size = self.blocks.hidden * here
+            by_heads = 3 * self.blocks.hidden * tokens // self.devices
+            sums = by_heads if self.exchange == "ulysses" else self.blocks.heads * here
+            kept += self.blocks.count * (size + sums)
+        return kept, again

@@ -19,8 +19,8 @@ class SequenceParallel(Tensor):
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
         if not net.vocabulary:
             return "--sequence-parallel is for --net gpt: images are no sequences"
-        if group > net.positions["head"]:
-            return f"{group} devices cannot share the {net.positions['head']} tokens of a sequence"
+        if group > net.blocks.sequence:
+            return f"{group} devices cannot share the {net.blocks.sequence} tokens of a sequence"
         return super().refusal(net, group)
 
     @cached_property
@@ -31,7 +31,7 @@ class SequenceParallel(Tensor):
     @cached_property
     def tokens(self) -> list[int]:
         """The number of tokens that each device has of a sequence."""
-        return shard_sizes(self.positions["head"], self.devices)
+        return shard_sizes(self.blocks.sequence, self.devices)
 
     @cached_property
     def shared(self) -> list[str]:
@@ -43,8 +43,7 @@ class SequenceParallel(Tensor):
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         times = len(self.microbatches_of(examples))
-        tokens, hidden = self.positions["head"], self.inputs["head"] // self.positions["head"]
-        size = examples * hidden * ledger.itemsize
+        size = examples * self.blocks.hidden * ledger.itemsize
         local = [size * count for count in self.tokens]
         inputs, sums = len(self.together) - 1, len(self.summed)
         # Inputs are gathered again in the backward pass.
@@ -57,12 +56,15 @@ class SequenceParallel(Tensor):
             scattered = [[scatters * part for part in local]] * self.devices
             ledger.all_to_all(scattered, group, kind, times * scatters)
         for _ in range(3):  # of the loss, numbers of each token
-            ledger.allreduce(examples * tokens * ledger.itemsize, group, "activations", times)
+            ledger.allreduce(
+                examples * self.blocks.sequence * ledger.itemsize, group, "activations", times
+            )
         sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
         ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
 
-    def inputs_kept(self, device: int) -> int:
+    def activations_kept(self, device: int) -> tuple[int, int]:
         """As tensor parallelism, but of its tokens; to look words up, it has all tokens."""
-        tokens = self.positions["head"]
-        states = super().inputs_kept(device) - self.inputs["embed"]
-        return self.inputs["embed"] + states // tokens * self.tokens[device]
+        kept, again = super().activations_kept(device)
+        tokens = self.inputs["embed"]
+        states = (kept - tokens) * self.tokens[device]
+        return tokens + states // self.blocks.sequence, again
