@@ -4,10 +4,9 @@ import re
 import signal
 import tomllib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import signature
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,9 +18,6 @@ TEXTS: Final = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("u
 
 MOST: Final = 8
 """The most devices over which code is judged."""
-
-NUMBER: Final = re.compile(r"^[knp]$|^n_|num|count|size|stage|world|devices|ranks")
-"""Names of parameters that are numbers."""
 
 Cases = Generator[str, None, str | tuple[str, str, str]]
 """Yields each case before it is judged; returns what is right. Raises WrongError.
@@ -114,20 +110,10 @@ def judge(
 
 
 def kind_of(candidate: Any) -> str:
-    """The kind by methods, the last one in the name, or else the parameters; nothing if neither."""
-    if all(hasattr(candidate, name) for name in ("start", "step", "weights")):
-        return "step"
+    """The last kind in the name of a function or class; nothing if there is none."""
     name = getattr(candidate, "__name__", type(candidate).__name__).lower()
-    name = name.replace("all_reduce", "allreduce")
-    if named := [kind for kind in TEXTS if re.search(f"{kind}(?!e?d)", name)]:  # not: pipelined
-        return max(named, key=name.rfind)
-    with suppress(TypeError, ValueError):  # it cannot be called, or shows no parameters
-        due = [p for p in signature(candidate).parameters.values() if p.default is p.empty]
-        first = due[0] if due and due[0].kind is due[0].POSITIONAL_OR_KEYWORD else None
-        number = first and (first.annotation in (int, "int") or NUMBER.search(first.name))
-        kinds = ("schedule", "pipeline") if number else ("allreduce", "model", "layer")
-        return dict(enumerate(kinds, 1)).get(len(due), "") if first else ""
-    return ""
+    named = [kind for kind in TEXTS if re.search(f"{kind}(?!e?d)", name)]  # not: pipelined
+    return max(named, key=name.rfind, default="")
 
 
 def check(
@@ -140,7 +126,7 @@ def check(
 ) -> Judgement:
     """Prints and returns the verdict on a function or an object: true where it is right.
 
-    Without a `kind`, methods, name or parameters decide. A notebook gives the `devices` that its
+    Without a `kind`, the name decides. A notebook gives the `devices` that its
     framework has already. `asked` has `net`, `dtype` or `clip`, as the command has.
     """
     kind = kind or kind_of(candidate)
