@@ -24,7 +24,7 @@ from typing import IO, Final
 
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
 from common.base.errors import RequestError, RunError
-from common.base.files import require_writable, write_text
+from common.base.files import require_writable
 from common.base.machine import describe_machine, now, versions
 from common.chapters.spec import CHAPTERS
 from common.data.download import decide
@@ -185,24 +185,16 @@ def prove(flags: argparse.Namespace) -> None:
     setups = limit_gpus(setups, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
     decide()
-    (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
     with (out / "proof.log").open("w", encoding="utf-8") as log:
+        print(now(), describe_machine(), *setups, sep="\n", file=log)
         commands = steps(setups, out, flags.more_devices)
-        done = {command_line(command): passes(command, log) for command in commands}
-    conclude(setups, done, out)
-
-
-def conclude(setups: Sequence[Setup], done: Mapping[str, bool], out: Path) -> None:
-    proof = {
-        "passed": all(done.values()),
-        "ended": now(),
-        "machine": describe_machine(),
-        "frameworks": [asdict(setup) for setup in setups],
-        "commands": done,
-    }
-    write_text(out / "proof.json", json.dumps(proof, indent=2) + "\n")
-    if failed := [command for command, passed in done.items() if not passed]:
+        failed = [command_line(command) for command in commands if not passes(command, log)]
+    if failed:
         raise RunError(f"these have failed: {'; '.join(failed)}; see {out}")
+    conclude(setups, out)
+
+
+def conclude(setups: Sequence[Setup], out: Path) -> None:
     for setup in setups:
         on_gpus = f" and {count_gpus(setup.gpus)}" if setup.gpus else ""
         untested = f", without the tests for GPUs: {setup.untested}" if setup.untested else ""

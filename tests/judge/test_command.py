@@ -77,9 +77,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("candidate", KINDS)
-def test_a_name_decides_the_kind(
-    candidate: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_decides_the_kind(candidate: Any, capsys: pytest.CaptureFixture[str]) -> None:
     judgement = check(candidate)
     assert judgement.text.startswith(KINDS[candidate])
     assert capsys.readouterr().out == f"{judgement.text}\n"
