@@ -11,7 +11,7 @@ from common.settings.config import Config
 from common.training.loop import Outcome
 from common.training.reporter import Reporter, closing_line
 from notebooks.drawing.pictures import mime_bundle
-from notebooks.drawing.plots import Line, Panel, plot
+from notebooks.drawing.plots import Curve, plot
 
 MEANS: Final = 60
 """Points of a whole run's losses: those of single steps are noisy."""
@@ -42,10 +42,9 @@ def curve(config: Config, losses: Sequence[float], accuracies: Sequence[float]) 
     parts = numpy.array_split(losses, min(MEANS, len(losses)))
     means = numpy.array([part.mean() for part in parts])
     middles = (numpy.arange(len(parts)) + 0.5) / len(parts) * len(epochs)
-    run = config.framework, config.devices
-    loss = Line(*run, middles, numpy.minimum(means, HIGHEST))
-    accuracy = Line(*run, epochs, numpy.array(accuracies))
-    return plot([Panel("epoch", "training loss", [loss]), Panel("epoch", "accuracy", [accuracy])])
+    loss = Curve("epoch", "training loss", middles, numpy.minimum(means, HIGHEST))
+    accuracy = Curve("epoch", "accuracy", epochs, numpy.array(accuracies))
+    return plot(f"{config.framework}, devices: {config.devices}", [loss, accuracy])
 
 
 class Live(Reporter):

@@ -1,4 +1,4 @@
-"""Line plots of runs as SVG."""
+"""Curves of a run as SVG."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,65 +7,39 @@ from typing import Any, Final
 
 import numpy as np
 
-from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.drawing import svg
 
-COLOURS: Final = ("#0b62a8", "#b84a00", "#00795a", "#7a3b9d")
-DASHES: Final = ("", "7 3", "2 2", "7 2 2 2", "1 3")
-WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
-"""Of the axes, of the space around them, and of a line of text."""
+WIDTH, HEIGHT, MARGIN = 560, 190, 64
+"""Of the axes, and of the space around them."""
+
+STROKE: Final = 'stroke="#0b62a8" stroke-width="2"'
 
 
 @dataclass(frozen=True)
-class Line:
-    """Points (n,) of a run; the more devices it had, the thinner is the line."""
-
-    framework: str
-    devices: int
-    x: Array
-    y: Array
-
-    def path(self, data: str) -> str:
-        kind = FRAMEWORKS.index(self.framework)
-        stroke = f'stroke="{COLOURS[kind % 4]}" stroke-dasharray="{DASHES[kind % 5]}"'
-        width = max(1.5, 4 - self.devices)
-        return f'<path fill="none" {stroke} stroke-width="{width}" d="{data}"/>'
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A pair of axes."""
+class Curve:
+    """Points (n,) between a pair of axes."""
 
     xlabel: str
     ylabel: str
-    lines: Sequence[Line]
+    x: Array
+    y: Array
 
 
-def plot(panels: Sequence[Panel]) -> str:
-    """The panels, one below the other; one legend serves all of them."""
+def plot(title: str, curves: Sequence[Curve]) -> str:
+    """The curves, one below the other."""
     parts: list[str] = []
-    for number, panel in enumerate(panels):
-        top = number * (HEIGHT + MARGIN) + MARGIN / 3
-        parts += drawn(panel, top)
-    top = len(panels) * (HEIGHT + MARGIN) + 0.4 * MARGIN
-    parts.append(svg.text(MARGIN, top, "framework, devices:", anchor="start"))
-    runs = {(line.framework, line.devices): line for panel in panels for line in panel.lines}
-    for number, ((framework, devices), line) in enumerate(runs.items()):
-        x = MARGIN + number % 4 * WIDTH / 4
-        y = top + LEADING * (1 + number // 4)
-        parts.append(line.path(f"M{x:.0f} {y - 4:.0f}h36"))
-        parts.append(svg.text(x + 42, y, f"{framework}, {devices}", anchor="start"))
-    height = top + LEADING * (1 + math.ceil(len(runs) / 4))
-    shown = " and ".join(panel.ylabel for panel in panels)
-    return svg.picture(WIDTH + 2 * MARGIN, height, "Runs", shown, parts) + "\n"
+    for number, curve in enumerate(curves):
+        parts += drawn(curve, number * (HEIGHT + MARGIN) + MARGIN / 3)
+    shown = " and ".join(curve.ylabel for curve in curves)
+    height = len(curves) * (HEIGHT + MARGIN)
+    return svg.picture(WIDTH + 2 * MARGIN, height, title, shown, parts) + "\n"
 
 
-def drawn(panel: Panel, top: float) -> Iterator[str]:
-    """The axes with their ticks, and the lines, the thin ones on top."""
-    lines = sorted(panel.lines, key=lambda line: line.devices)
+def drawn(curve: Curve, top: float) -> Iterator[str]:
+    """The axes with their ticks, and the curve."""
     bottom, right = top + HEIGHT, MARGIN + WIDTH
-    xs, ys = ends([line.x for line in lines]), ends([line.y for line in lines])
+    xs, ys = ends(curve.x), ends(curve.y)
 
     def across(x: Any) -> Any:
         return np.interp(x, xs, (MARGIN, right))
@@ -79,18 +53,16 @@ def drawn(panel: Panel, top: float) -> Iterator[str]:
     for tick in ticks(*ys):
         yield svg.path(f"M{MARGIN} {down(tick):.1f}H{right}", "rule")
         yield svg.text(MARGIN - 6, down(tick) + 4, f"{tick:g}", anchor="end")
-    yield svg.text(MARGIN + WIDTH / 2, bottom + 34, panel.xlabel)
-    yield svg.text(MARGIN, top - 8, panel.ylabel, anchor="start")
-    for line in lines:
-        shown = np.isfinite(line.y)
-        pairs = zip(across(line.x[shown]), down(line.y[shown]), strict=True)
-        points = "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs)
-        yield line.path(f"M{points}") if points else ""
+    yield svg.text(MARGIN + WIDTH / 2, bottom + 34, curve.xlabel)
+    yield svg.text(MARGIN, top - 8, curve.ylabel, anchor="start")
+    shown = np.isfinite(curve.y)
+    pairs = zip(across(curve.x[shown]), down(curve.y[shown]), strict=True)
+    points = "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs)
+    yield f'<path fill="none" {STROKE} d="M{points}"/>' if points else ""
 
 
-def ends(arrays: Sequence[Array]) -> tuple[float, float]:
-    """The least and the largest finite value of all."""
-    values = np.concatenate([*arrays, np.empty(0)])
+def ends(values: Array) -> tuple[float, float]:
+    """The least and the largest finite value."""
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     return low, high if high > low else low + 1
