@@ -18,7 +18,7 @@ from typing import IO, Any
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.machine import cores
-from common.chapters.spec import CHAPTERS, spec
+from common.chapters.spec import spec
 from common.chapters.suites import SUITES
 from common.data.download import decide
 from common.settings.arguments import all_settings, as_flags
@@ -136,7 +136,6 @@ def parser() -> Parser:
     add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
     gpus = "the same runs on GPUs, on at most N of them"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
-    add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="only these (all)")
     out, place = Path("results"), "where the records go (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
     return arguments
@@ -144,8 +143,7 @@ def parser() -> Parser:
 
 def run_grid(flags: argparse.Namespace) -> int:
     extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
-    every = runs(flags.framework, flags.out, **extent)
-    planned = [run for run in every if run[0] in flags.chapter]
+    planned = runs(flags.framework, flags.out, **extent)
     decide()
     at_once = min(4, cores())
     print(f"{len(planned)} runs, {at_once} at a time", flush=True)

@@ -1,6 +1,5 @@
 """Reads the records of a suite, and refuses those that cannot be compared."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from common.base.errors import RunError
 from common.chapters.spec import spec
 from common.chapters.suites import Suite
 from common.compare.runs import RecordedRun, identity, other_settings
+from common.models.weights_file import digest
 from common.records.record import (
     Record,
     made_elsewhere,
@@ -140,12 +140,8 @@ def _setting(run: RecordedRun) -> dict[str, Any]:
     for name in ("batch_size", "lr") if config.preset in chapter.per_device else ():
         if setting[name] == chapter.preset(config.preset, config.devices)[name]:
             setting[name] = f"{chapter.presets[config.preset][name]} a device"
-    state = hashlib.sha256()
-    for name, values in sorted(run.arrays.items()):
-        if name.startswith(INPUTS):
-            state.update(f"{name}{values.shape}".encode())
-            state.update(np.ascontiguousarray(values).tobytes())
-    return {**setting, "minibatches": state.hexdigest()}
+    inputs = {name: values for name, values in run.arrays.items() if name.startswith(INPUTS)}
+    return {**setting, "minibatches": digest(inputs)}
 
 
 def other_minibatches(record: Record, others: Sequence[Record]) -> str:

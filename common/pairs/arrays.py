@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isqrt
-from typing import Final
 
 import numpy as np
 
@@ -13,9 +11,6 @@ from common.compare.distances import compare, finite, largest
 from common.compare.findings import Check, farthest, nearest_to_failing
 from common.pairs.order import chance, constant, likeness
 from common.terminal.tables import listed
-
-KERNELS: Final = {(3, 2, 0, 1): 0, (0, 3, 1, 2): 0, (2, 3, 1, 0): 3, (0, 2, 3, 1): 0}
-"""Transposes of a convolution that move its channels, and where the output channels then are."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +69,13 @@ def compare_arrays(
         raise RequestError("nothing was compared: there are no arrays, or all are empty")
     limits = {n: allowed(ours[n], expected[n], tolerance) for n in ours if n in expected}
     distances = compare(ours, expected, "")
-    hints = {d.array: "equal" for d in distances if d.far <= limits.get(d.array, -1)}
-    search = Search({n: ours[n] for n in ours if n not in hints}, tolerance)
+    equal = {d.array for d in distances if d.far <= limits.get(d.array, -1)}
+    search = Search({n: ours[n] for n in ours if n not in equal}, tolerance)
     checks, moved = [], set[str]()
     for far in distances:
         name = far.array
         note = differing(ours.get(name), expected.get(name))
-        if name not in hints and (hint := search.hint(name, ours, expected)):
-            hints[name] = hint
+        if name not in equal and (hint := search.hint(name, ours, expected)):
             moved.add(name)
             note = joined(note, hint)
         if name in expected or name not in search.used:  # else it is in the line of its other name
@@ -89,9 +83,6 @@ def compare_arrays(
             check.where = far.where.removeprefix(name) if far.far else ""
             check.note = note
             checks.append(check)
-    doubts = flattened(hints, expected)
-    for check in checks:
-        check.note = joined(check.note, doubts.get(check.array, ""))
     return PairVerdict(checks, moved=frozenset(moved))
 
 
@@ -162,28 +153,3 @@ class Search:
             close = min(allowed(values, expected, self.tolerance) * size, most)
             if how := likeness(values, expected, close):
                 yield name, how
-
-
-def flattened(hints: Mapping[str, str], expected: Mapping[str, Array]) -> dict[str, str]:
-    """A note on the dense layer after a flatten, if convolutions change their order and it not."""
-    found = {name: hint for name, hint in hints.items() if name in expected}
-    channels = [
-        expected[name].shape[axis]
-        for name, hint in found.items()
-        for axes, axis in KERNELS.items()
-        if hint.endswith(f".transpose{axes}")
-    ]
-    same = [name for name in found if found[name].endswith(("equal", ".transpose(1, 0)"))]
-    longest: dict[int, list[str]] = {}
-    for name in same if channels else ():
-        for length in {*expected[name].shape} if expected[name].ndim == 2 else ():
-            side = isqrt(length // max(channels))
-            if side > 1 and side * side * max(channels) == length:
-                longest.setdefault(length, []).append(name)
-    if not longest or len(longest[max(longest)]) > 1:
-        return {}
-    length = max(longest)
-    side = isqrt(length // max(channels))
-    inputs = f"check the order of its {length} inputs, if they are {max(channels)} channels"
-    note = f"{inputs} of {side} x {side}: convolutions change theirs"
-    return {longest[length][0]: note}

@@ -208,17 +208,6 @@ def test_all_of_a_port_is_found_under_other_names_also_what_is_constant() -> Non
     assert moved == {*right} - {"fc1.bias"}
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_flatten_in_the_order_of_other_convolutions_is_doubted(turned: bool) -> None:
-    right = net()
-    ours = {**keras(right), "fc1.weight": right["fc1.weight"].T if turned else right["fc1.weight"]}
-    doubt = "check the order of its 800 inputs, if they are 50 channels of 4 x 4: "
-    notes = {pair.array: pair.note for pair in compare_arrays(ours, right).checks}
-    assert [name for name, note in notes.items() if doubt in note] == ["fc1.weight"]
-    for sound in ({**right, "fc1.weight": right["fc1.weight"].T}, keras(right)):
-        assert not any("check" in pair.note for pair in compare_arrays(sound, right).checks)
-
-
 def test_tied_tensors_are_said() -> None:
     embedding, norm = drawn(7, 3), drawn(3, seed=1)
     both = {"embed_tokens": embedding, "norm": norm}
