@@ -19,6 +19,7 @@ from common.base.files import require_file, write_text
 from common.chapters.strategies import STRATEGIES
 from common.drawing.plans import step
 from common.parallel.pipelines import bubble
+from common.parallel.strategies import OF_ANY_NET
 from common.scaling.choose import SEARCHED, choose
 from common.scaling.cluster import with_prefix
 from common.scaling.memory import stages
@@ -87,7 +88,7 @@ def of_all(scenario: Scenario) -> Iterator[str]:
     yield f"{scenario.title()}, devices: {scenario.devices}; {step}:"
     yield ""
     rows = []
-    for name in STRATEGIES:
+    for name in STRATEGIES if scenario.network().blocks.count else OF_ANY_NET:
         chosen = replace(scenario, strategy=name)
         cells = [chosen.refusal(), "", "", "", *[""] * scenario.timed]
         if not cells[0]:

@@ -42,6 +42,11 @@ class Blocks:
     kv_heads: int = 0
     gated: int = 0
 
+    @property
+    def queries_per_key(self) -> int:
+        """How many heads share keys and values."""
+        return self.heads // (self.kv_heads or self.heads)
+
 
 NO_BLOCKS: Final = Blocks(0, 0, 0, recompute="layers")
 

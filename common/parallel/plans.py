@@ -89,6 +89,9 @@ class Plan(Net):
     sharded: ClassVar[bool] = False
     """Whether the devices of a group share its examples."""
 
+    of_tokens: ClassVar[bool] = False
+    """Whether only a transformer is split so."""
+
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
         """Why a group of so many devices cannot train the net; empty if it can."""

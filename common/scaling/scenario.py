@@ -12,6 +12,7 @@ from common.parallel import strategies
 from common.parallel.ledger import Usage
 from common.parallel.nets import ATTENTION, RECOMPUTE, Blocks, Net, lenet, resnet18, transformer
 from common.parallel.plans import Plan
+from common.parallel.strategies.context import EXCHANGES
 from common.scaling.cluster import Link
 from common.scaling.memory import stages
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
@@ -107,6 +108,9 @@ class Scenario(Flags):
         "transformer: in the backward pass; selective: scores, full: blocks",
         known=RECOMPUTE,
     )
+    exchange: str = flag(
+        "ring", "context: of keys and values, or ulysses, for heads", known=EXCHANGES
+    )
     precision: str = flag(
         "float32", "of elements; mixed: 16 bits, but optimizer state 32", known=PRECISIONS
     )
@@ -135,9 +139,9 @@ class Scenario(Flags):
         """Whether the hardware is known, so that seconds are predicted."""
         return bool(self.card or self.peak)
 
-    def network(self) -> Net:
+    def network(self, **how: int) -> Net:
         make, sizes = NETS[self.net]
-        return make(**{name: getattr(self, name) for name in sizes})
+        return make(**how, **{name: getattr(self, name) for name in sizes})
 
     def title(self) -> str:
         """The net with its size, in words; the number of a transformer's parameters in 3 digits."""
@@ -150,9 +154,11 @@ class Scenario(Flags):
         return " ".join([self.net, *words])
 
     def plan(self) -> Plan:
-        net, where = self.network(), (self.strategy, self.devices, self.replicas)
+        where = self.strategy, self.devices, self.replicas
+        # An example is a sequence where devices share it, else a token.
+        net = self.network(tokens=self.sequence) if self.strategy == "context" else self.network()
         m, order = self.degrees().microbatches, self.schedule
-        return strategies.split(net, *where, microbatches=m, schedule=order)
+        return strategies.split(net, *where, microbatches=m, schedule=order, exchange=self.exchange)
 
     @property
     def meshed(self) -> bool:
@@ -163,26 +169,32 @@ class Scenario(Flags):
         """The mesh, or that of the strategy; shards are those of ZeRO-1 unless it says others."""
         mesh: dict[str, Any] = {name: getattr(self, name) for name in MESH}
         zero = int(self.strategy[-1]) if "zero" in self.strategy else int(self.shards > 1)
-        if not self.meshed and self.strategy != "data":
+        context = self.devices // self.replicas if self.strategy == "context" else 1
+        if not self.meshed and self.strategy not in ("data", "context"):
             mesh["shards" if zero else self.strategy] = self.devices // self.replicas
         data = not self.meshed and self.strategy == "data"
         replicas, blocks = self.devices if data else self.replicas, self.network().blocks
         group = mesh["shards"] * replicas * (blocks.sequence if blocks.count else self.examples)
         m = self.microbatches or max(1, self.examples // group)
-        return Degrees(**mesh, replicas=replicas, zero=zero, microbatches=m, schedule=self.schedule)
+        mesh |= {"replicas": replicas * context, "context": context, "exchange": self.exchange}
+        return Degrees(**mesh, zero=zero, microbatches=m, schedule=self.schedule)
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
         net, how = self.network(), self.degrees()
         if not self.meshed:
-            return strategies.refusal(net, self.strategy, self.devices, self.replicas)
+            where = self.strategy, self.devices, self.replicas
+            uneven = self.strategy == "context" and self.examples % self.sequence
+            whole = f"examples are whole sequences: ask for a multiple of {self.sequence}"
+            return strategies.refusal(net, *where, exchange=self.exchange) or whole * bool(uneven)
         if how.chunks > 1 and how.microbatches % how.pipeline:
             return f"--chunks need a multiple of {how.pipeline} --microbatches"
         tensor = strategies.refusal(net, "tensor", how.tensor)
         return tensor or strategies.refusal(net, "pipeline", how.pipeline * how.chunks)
 
     def usage(self) -> Usage:
-        return self.plan().usage(self.examples, *self.sizes())
+        examples = self.examples // (self.sequence if self.strategy == "context" else 1)
+        return self.plan().usage(examples, *self.sizes())
 
     def kept(self) -> list[int]:
         """The most bytes at one time of each device; of a mesh, of each stage's."""

@@ -42,7 +42,8 @@ class Degrees(NamedTuple):
     """How devices share a step: innermost is `tensor`, then `pipeline`, `shards`, `replicas`.
 
     If `spread`, stages are outermost: they are on different nodes, and gradients are summed in
-    a node. Shards are those of ZeRO's stage `zero`. In an interleaved pipeline (Narayanan et
+    a node. Shards are those of ZeRO's stage `zero`. Of the replicas, `context` share each
+    sequence, by an `exchange`. In an interleaved pipeline (Narayanan et
     al., 2021, section 2.2), a device has `chunks`.
     """
 
@@ -55,6 +56,8 @@ class Degrees(NamedTuple):
     schedule: str = "1f1b"
     chunks: int = 1
     spread: bool = False
+    context: int = 1
+    exchange: str = "ring"
 
     def devices(self) -> int:
         return self.tensor * self.pipeline * self.shards * self.replicas
@@ -139,11 +142,12 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     backward = compute * (1 - model / 3 / (model + again))
     data, moved = _data(net, how, itemsize, cluster, compute, backward)
     parts = {"compute": compute, "bubble": bubble, "tensor": tensor}
-    parts |= {"pipeline": pipeline, "data": data}
+    around, met = _context(net, how, group * itemsize, cluster, compute * 3 / (model + again))
+    parts |= {"pipeline": pipeline, "data": data, "context": around}
     step = sum(parts.values())
     used = examples * model / (how.devices() * cluster.peak * step)
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
-    return Seconds(step, parts, max(0.0, sent - pipeline) + moved, used)
+    return Seconds(step, parts, max(0.0, sent - pipeline) + moved + met, used)
 
 
 def _data(
@@ -168,3 +172,29 @@ def _data(
     during = (0.0, 0.0, backward, compute)[how.zero] - window
     exposed = max((half + whole) / units, last - window) + max(0.0, others - max(0.0, during))
     return first + exposed, last + others - exposed
+
+
+def _context(
+    net: Net, how: Degrees, size: int, cluster: Cluster, second: float
+) -> tuple[float, float]:
+    """The seconds of the messages of context parallelism: exposed, and hidden.
+
+    A device has `size` bytes for each number of a token's state. Only a ring's messages overlap
+    with computation: of scores, each multiplication of which takes a `second` for each token.
+    """
+    c, blocks = how.context, net.blocks
+    if c == 1:
+        return 0.0, 0.0
+    stride = how.strides()[1] * how.shards
+    state, times = size * blocks.hidden * blocks.count, how.microbatches * blocks.count
+    keys, link = 2 * state / blocks.queries_per_key, cluster.hop(c, stride)
+    if how.exchange == "gather":  # forward, backward, and their gradients
+        return 1.5 * cluster.ring(c, stride, c * keys, times), 0.0
+    if how.exchange == "ulysses":
+        sent = 2 * (2 * state + keys) * (c - 1) / c
+        return 8 * times * (c - 1) * link.latency + sent * link.per_byte, 0.0
+    hops = 3 * c - 2
+    sent = hops * (times * link.latency + keys * link.per_byte)
+    scores = 2 * net.positions[net.layers[0]] * blocks.count * blocks.hidden * blocks.sequence
+    exposed = max(0.0, sent - scores * second)
+    return exposed, sent - exposed

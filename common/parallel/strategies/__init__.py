@@ -19,6 +19,8 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
 }
 """The strategies by name; the first is the default."""
 
+OF_ANY_NET: Final = [name for name, plan in STRATEGIES.items() if not plan.of_tokens]
+
 
 def plan_of(strategy: str, sequence_parallel: bool = False) -> type[Plan]:
     """The plans of a strategy."""

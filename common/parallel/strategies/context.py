@@ -24,11 +24,12 @@ class Context(Plan):
     """Devices exchange what attention needs. Each sums gradients of its tokens with the others."""
 
     words = "some tokens of each sequence on each device, for --net gpt"
+    of_tokens = True
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
-        if not net.vocabulary:
-            return "--strategy context is for --net gpt: images are no sequences"
+        if not net.blocks.count:
+            return "--strategy context is for a transformer: images are no sequences"
         tokens = net.blocks.sequence
         if group > tokens:
             return f"{group} devices cannot share the {tokens} tokens of a sequence"
@@ -58,7 +59,8 @@ class Context(Plan):
     def weights(self) -> Layouts:
         """All on each device, but of positions those of its tokens."""
         parts = (Places(0, min(t), max(t) + 1, tuple(t)) for t in self.tokens)
-        return {**super().weights, "embed.position": tuple(parts)}
+        positions = {"embed.position": tuple(parts)} if self.vocabulary else {}
+        return {**super().weights, **positions}
 
     def taken_by(self, name: str) -> str:
         *_, part, kind = name.split(".")
@@ -75,37 +77,43 @@ class Context(Plan):
         times = self.blocks.count * len(self.microbatches_of(examples))
         state = self.blocks.count * examples * self.blocks.hidden * ledger.itemsize
         local = [state * len(tokens) for tokens in self.tokens]
-        getattr(self, f"_count_{self.exchange}")(local, group, ledger, times)
+        keys = [2 * size // self.blocks.queries_per_key for size in local]  # with values
+        if self.exchange == "ulysses":
+            self._count_heads(local, keys, group, ledger, times)
+        elif self.exchange == "gather":  # keys and values, and again in the backward pass
+            gathered = [[2 * size] * self.devices for size in keys]
+            ledger.all_to_all(gathered, group, "activations", 2 * times)
+            ledger.all_to_all([keys] * self.devices, group, "gradients", times)
+        else:
+            self._count_hops(keys, group, ledger, times)
         sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
         ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
 
-    def _count_ring(
-        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
+    def _count_hops(
+        self, keys: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
     ) -> None:
-        """Keys and values pass all others, forward and backward, their gradients come home."""
-        for kind, hops in (("activations", 2 * (self.devices - 1)), ("gradients", self.devices)):
-            for hop in range(hops):
-                step = hop % (self.devices - 1) if kind == "activations" else hop
+        """Keys and values pass all others, forward and backward; their gradients come home."""
+        hops = range(self.devices - 1)
+        for kind, steps in (("activations", [*hops, *hops]), ("gradients", [*hops, len(hops)])):
+            for step in steps:
                 for device, number in enumerate(group):
                     target = group[(device + 1) % self.devices]
-                    ledger.send(2 * local[device - step], number, target, kind, times)
+                    ledger.send(keys[device - step], number, target, kind, times)
 
-    def _count_gather(
-        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
-    ) -> None:
-        """Keys and values are gathered, and again in the backward pass."""
-        gathered = [[4 * size] * self.devices for size in local]
-        ledger.all_to_all(gathered, group, "activations", 2 * times)
-        ledger.all_to_all([[2 * x for x in local]] * self.devices, group, "gradients", times)
-
-    def _count_ulysses(
-        self, local: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
+    def _count_heads(
+        self,
+        local: Sequence[int],
+        keys: Sequence[int],
+        group: Sequence[int],
+        ledger: Ledger,
+        times: int,
     ) -> None:
         """Queries, keys and values go to the devices of their heads, the output comes back."""
-        parts = [size // self.devices for size in local]
-        for kind, there, back in (("activations", 3, 1), ("gradients", 1, 3)):
-            ledger.all_to_all([[there * x] * self.devices for x in parts], group, kind, times)
-            ledger.all_to_all([[back * x for x in parts]] * self.devices, group, kind, times)
+        outputs = [size // self.devices for size in local]
+        qkv = [(size + more) // self.devices for size, more in zip(local, keys, strict=True)]
+        for kind, there, back in (("activations", qkv, outputs), ("gradients", outputs, qkv)):
+            ledger.all_to_all([[size] * self.devices for size in there], group, kind, times)
+            ledger.all_to_all([back] * self.devices, group, kind, times)
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """Of its tokens: what one device would keep; what heads have found, and their sums."""

@@ -17,7 +17,7 @@ class SequenceParallel(Tensor):
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
-        if not net.vocabulary:
+        if not net.blocks.count:
             return "--sequence-parallel is for --net gpt: images are no sequences"
         if group > net.blocks.sequence:
             return f"{group} devices cannot share the {net.blocks.sequence} tokens of a sequence"
