@@ -80,7 +80,7 @@ def compare(session: nox.Session, *flags: str) -> None:
     if not flags or flags[0].startswith("-"):
         gpus = on_gpus(python_of.choices(session))
         brief = ["--brief"] * bool(GRIDS)
-        flags = str(RESULTS), "--suites", "--frameworks", *available(), *gpus, *brief, *flags
+        flags = str(RESULTS), "--planned", "--frameworks", *available(), *gpus, *brief, *flags
     run_common(session, "common.parity", *flags)
 
 

@@ -25,7 +25,7 @@ from common.base.errors import RequestError, RunError, printable
 from common.base.files import destination, require_writable, write_text
 from common.base.machine import now
 from common.chapters.spec import CHAPTERS
-from common.chapters.suites import SUITE_NAMES, Suite
+from common.chapters.suites import Suite
 from common.compare.comparison import compare, recompute_steps, verdict_on
 from common.compare.findings import Verdict
 from common.compare.folder import in_no_suite, load, only_in_grid
@@ -38,7 +38,7 @@ PAGE_NEEDS: Final = "jinja2"
 """What frameworks' environments lack."""
 
 USAGE: Final = """\
-python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
+python -m common.parity [--frameworks ...] [--chapters ...] [--planned] [--more-devices]
                                [--brief] [--gpus N] [--without-gpu ...] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
@@ -57,12 +57,11 @@ def parser() -> Parser:
     add("folder", type=path, metavar="DIR", help="where the records are")
     for flag, known in (("--frameworks", FRAMEWORKS), ("--chapters", CHAPTERS)):
         add(flag, nargs="+", choices=known, default=known, help="compare only these")
-    suites = "compare only these suites, and require all their planned runs; with no NAME, require "
-    suites += f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)"
-    add("--suites", nargs="*", choices=SUITE_NAMES, metavar="NAME", help=suites)
+    planned = "require all runs of plain `nox`, as it plans them (compare what is there)"
+    add("--planned", action="store_true", help=planned)
     more = "expect the runs that `nox -s grid` adds, too"
     add("--more-devices", action="store_true", help=more)
-    gpus = "of these suites, expect the runs on GPUs, too, on at most N"
+    gpus = "expect the runs on GPUs, too, on at most N"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
     without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
@@ -99,13 +98,12 @@ def compare_folder(flags: argparse.Namespace) -> int:
         flags.folder,
         frameworks=flags.frameworks,
         chapters=flags.chapters,
-        suites=flags.suites or (),
-        planned=None if flags.suites is None else partial(Suite.counts, **extent),
+        planned=partial(Suite.counts, **extent) if flags.planned else None,
         without_gpu=flags.without_gpu,
     )
-    as_plain_nox = flags.suites == [] and not flags.more_devices
+    as_plain_nox = flags.planned and not flags.more_devices
     not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
-    ignored = in_no_suite(flags.folder, loaded) if flags.suites is None else ()
+    ignored = () if flags.planned else in_no_suite(flags.folder, loaded)
     examined = compare(loaded, recompute_steps(loaded))
     verdict = verdict_on(examined, not_run, ignored, now())
     accused = suspects(examined)

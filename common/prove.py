@@ -146,7 +146,7 @@ def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[li
             pytest = [setup.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
             yield [*pytest, f"--gpus={setup.gpus}", f"--framework={setup.framework}"]
     gpus = {setup.framework: setup.gpus for setup in setups}
-    flags = ["--suites", "--frameworks", *gpus, *more, *gpu_flags(gpus)]
+    flags = ["--planned", "--frameworks", *gpus, *more, *gpu_flags(gpus)]
     yield [sys.executable, "-m", "common.parity", str(out), *flags]
 
 

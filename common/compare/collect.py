@@ -44,13 +44,12 @@ class LoadedRecord:
 class LoadedSuite:
     """A suite with an entry for each expected record.
 
-    If it is not `asked` for, suites that are may rest on it. `notes` are for the line under its
-    table, `lacking` says why some of the frameworks have no such runs.
+    `notes` are for the line under its table, `lacking` says why some of the frameworks have no such
+    runs.
     """
 
     suite: Suite
     found: Sequence[LoadedRecord]
-    asked: bool = True
     notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
 

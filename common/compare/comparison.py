@@ -35,18 +35,15 @@ class SuiteResult:
 
 
 def recompute_steps(loaded: Sequence[LoadedSuite]) -> dict[RecordedRun, Recomputed | None]:
-    """NumPy's steps of the runs that are asked for, and of those that these rest on."""
-    asked = [x.suite for x in loaded if x.asked]
-    needed = {name for suite in asked for name in (suite.name, suite.alone_in, suite.repeats)}
+    """NumPy's steps of all runs that can be compared."""
     recomputed: dict[RecordedRun, Recomputed | None] = {}
     for each in loaded:
-        if each.suite.name in needed:
-            recomputed |= recompute_all([run for run in each.runs if run.comparable])
+        recomputed |= recompute_all([run for run in each.runs if run.comparable])
     return recomputed
 
 
 def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
-    """The result of each suite that is asked for; runs with a wrong step are no reference."""
+    """The result of each suite; runs with a wrong step are no reference."""
     related = {(each.suite.chapter, each.suite.name): each.runs for each in loaded}
     wrong = [run for each in loaded for run in with_wrong_step(each, steps)]
     exact = references_of(filter(is_exact, chain(*related.values())), wrong)
@@ -62,8 +59,7 @@ def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
             alone=[x for x in related.get((suite.chapter, suite.alone_in), ()) if x.devices == 1],
             repeated=related.get((suite.chapter, suite.repeats), ()),
         )
-        if each.asked:
-            results.append(compare_suite(each, peers))
+        results.append(compare_suite(each, peers))
     return results
 
 

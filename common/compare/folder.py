@@ -1,6 +1,6 @@
 """Compares all records of a folder."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ def load(
     *,
     frameworks: Sequence[str] = FRAMEWORKS,
     chapters: Sequence[str] = CHAPTERS,
-    suites: Collection[str] = (),
     planned: Callable[[Suite], Sequence[int]] | None = None,
     without_gpu: Sequence[str] = (),
     known: Sequence[Suite] = SUITES,
@@ -33,8 +32,8 @@ def load(
 
     Every framework is expected to have a record for every device count, except where it lacks what
     a suite needs, or is `without_gpu`. `planned` returns the device counts of a suite, whose plan
-    runs have to follow. Without it, whatever is there is loaded. Only `suites` are asked for.
-    Raises RequestError if there is nothing to compare.
+    runs have to follow. Without it, whatever is there is loaded. Raises RequestError if there is
+    nothing to compare.
     """
     loaded: list[LoadedSuite] = []
     for suite in known:
@@ -53,16 +52,10 @@ def load(
                 LoadedSuite(
                     suite,
                     found,
-                    asked=not suites or suite.name in suites,
                     notes=[f"on the CPU alone: {', '.join(only_cpu)}"] if only_cpu else [],
                     lacking={x: why for x, why in suite.lacking.items() if x in frameworks},
                 )
             )
-    if idle := {*suites} - {each.suite.name for each in loaded}:
-        raise RequestError(
-            f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --gpus, "
-            "--frameworks and --chapters; without --suites, all runs there are compared"
-        )
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return loaded

@@ -10,7 +10,7 @@ from agreement import CONCISE, failed, judge, make, trained, verdict
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.suites import Suite
+from common.chapters.suites import SUITES, Suite
 from common.parity import main
 
 
@@ -48,7 +48,7 @@ def test_a_suite_is_what_it_plans_in_every_setting(tmp_path: Path) -> None:
     found = judge(tmp_path)
     assert found.passed  # they do agree, and are not called the suite
     assert [comparison.suite for comparison in found.comparisons] == ["own"]
-    chosen: Any = {"chapters": ["scratch"], "suites": ["quick"], "planned": Suite.counts}
+    chosen: Any = {"known": SUITES[:1], "planned": Suite.counts}
     planned = judge(tmp_path, **chosen)
     assert failed(planned) == {("record", *each) for each in product(FRAMEWORKS, (1, 2))}
     assert planned.failures[0].note == "batch_size is 10, and the suite asks for 16"

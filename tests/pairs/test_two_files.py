@@ -86,7 +86,7 @@ F8 = {"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
         ("no.json no.json", "no.json is no .safetensors file: a run's tensors"),
         ("w.safetensors", "is a file: name another to"),
         ("w.safetensors w.safetensors --tolerance=nan", "'nan' is not a number of at"),
-        ("w.safetensors w.safetensors --suites=float64", "--suites means nothing for two"),
+        ("w.safetensors w.safetensors --planned", "--planned means nothing for two"),
         (". --tolerance=1", "--tolerance means nothing for a folder"),
     ],
 )

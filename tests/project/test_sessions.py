@@ -82,7 +82,7 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
     monkeypatch.setattr("platform.machine", lambda: machine)
     session: Any = Session()
     noxfile.parity(session)  # by itself, it prints its tables
-    compared = "common: common.parity results --suites --frameworks pytorch tensorflow jax"
+    compared = "common: common.parity results --planned --frameworks pytorch tensorflow jax"
     expected = [f"{compared}{flags}"]
     expected.append(f"common -c {noxfile.DECIDE}")  # once: later sessions find the variable
     for framework in FRAMEWORKS[: 3 + (machine == "x86_64")]:

@@ -48,7 +48,7 @@ def test_gpus_are_used_where_they_are_seen(more: str) -> None:
     on_gpus = f"{jax} --gpus=2"
     added = {f"{each}{more}" for each in (torch, jax, on_gpus)}
     assert (len(ran), {*ran}) == (3 * (1 + bool(more)), {torch, jax, on_gpus} | added)
-    flags = f"--suites --frameworks pytorch jax{more} --gpus=2 --without-gpu pytorch"
+    flags = f"--planned --frameworks pytorch jax{more} --gpus=2 --without-gpu pytorch"
     assert compared == f"python -m common.parity r {flags}"
 
 
