@@ -31,10 +31,10 @@ WRAPPERS: Final = {
 """Each framework's own ways to train on several devices; the first is the default."""
 
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
-    "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
+    "pytorch": dict.fromkeys(("naive", "zb1"), "PyTorch's pipelines are --schedule gpipe and 1f1b"),
     "tensorflow": {"pipeline": "DTensor has one program for all devices, without stages"},
     "jax": dict.fromkeys(
-        ("1f1b", "naive"),
+        ("1f1b", "naive", "zb1"),
         "JAX's gradient of a pipeline runs in GPipe's order: ask for --schedule gpipe",
     ),
 }

@@ -20,6 +20,7 @@ SCHEDULES: Final = {
     "1f1b": "a stage passes a microbatch back as soon as it can",
     "gpipe": "all microbatches go forward, then all go back",
     "naive": "one microbatch passes forward and back before the next one begins",
+    "zb1": "ZB-H1: 1f1b, but the gradients of weights come later, where a device would wait",
 }
 """The schedules of a pipeline; the first is the default."""
 

@@ -196,7 +196,7 @@ def _strategies() -> Iterator[Suite]:
         yield _split(f"float64-{name}", *numbers, strategy=name)
     straight = "float64-pipeline"
     yield _split("float64-resumed", (3,), repeats=straight, strategy="pipeline", checkpoint_every=3)
-    for order in ("gpipe", "naive"):
+    for order in ("gpipe", "naive", "zb1"):
         yield _split(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
     for name, more in {"pipeline": (4, 6), "tensor": (4, 6), "zero3": (6,)}.items():
         yield _split(f"float64-{name}-mesh", (), more, strategy=name, replicas=2)
@@ -267,6 +267,8 @@ def _transformers() -> Iterator[Suite]:
     yield deep(strategy="pipeline", microbatches=2)
     for name, more in {"pipeline": (4,), "tensor": (4, 6)}.items():
         yield _gpt(f"float64-gpt-{name}-mesh", (), more, strategy=name, replicas=2, microbatches=2)
+    where = "float64-gpt-zb1", (), (3,)
+    yield _gpt(*where, strategy="pipeline", schedule="zb1", microbatches=7)
     sequence = partial(_gpt, strategy="tensor", sequence_parallel=True)
     yield sequence("float64-gpt-sequence", (), (2, 3))
     yield sequence("float64-gpt-sequence-mesh", (), (4,), replicas=2, microbatches=2)

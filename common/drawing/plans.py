@@ -30,9 +30,14 @@ KINDS: Final[dict[str, Style]] = {
     "activations": ("data-cell", 0.6),
 }
 
-TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
+TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B", "zb1": "ZB-H1"}
 
-PASSES: Final[dict[str, Style]] = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
+PASSES: Final[dict[str, Style]] = {
+    "forward": ("cell", 0.3),
+    "backward": ("sent-cell", 0.35),
+    "input": ("sent-cell", 0.7),
+    "weights": ("data-cell", 0.6),
+}
 
 
 def step(plan: Plan, usage: Usage) -> str:
@@ -41,7 +46,7 @@ def step(plan: Plan, usage: Usage) -> str:
     if plan.strategy == "pipeline":
         events = plan.simulated(usage.examples)
         longest = max(event.end for event in events)
-        blocks += [lanes(TITLES[plan.schedule], plan.devices, events, longest), legend(PASSES)]
+        blocks += [lanes(TITLES[plan.schedule], plan.devices, events, longest), passes(events)]
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
     blocks += [bars("Memory: the peak of each kind", usage, max(usage.kept())), legend(kinds)]
     described = "When each device passes which microbatch, and peak bytes by kind."
@@ -77,8 +82,8 @@ def lanes(
     end = max(event.end for event in events)
     note = f"{end:.5g} {unit}, {bubble(events, stages):.0%} of it waiting."
     done = [event.done for event in events]
-    passes = [[step for step in done if step.stage == i] for i in range(stages)]
-    most = f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
+    by_stage = [[step for step in done if step.stage == i] for i in range(stages)]
+    most = f" Most microbatches in flight: {', '.join(map(str, map(most_live, by_stage)))}."
     note += most if len(note + most) <= 80 else ""  # more do not fit in the line
     shapes = [heading(name), _label(36, note)]
     top, scale = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
@@ -87,12 +92,11 @@ def lanes(
         shapes.append(_label(y + 13, f"device {stage}"))
         shapes.append(svg.rect((LEFT, y, end * scale, LANE - 3), "ghost", radius=2))
     for one, begin, end in events:
-        stage, microbatch, forward = one
+        stage, microbatch, kind = one
         wide = (end - begin) * scale
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * scale, top + stage * LANE, wide, LANE - 3)
-        style = PASSES["forward" if forward else "backward"]
-        shapes.append(svg.box(place, label, *style))
+        shapes.append(svg.box(place, label, *PASSES[kind]))
     return top + stages * LANE + 8, shapes
 
 
@@ -116,6 +120,12 @@ def _size(count: int) -> str:
     unit, name = next((unit for unit in units if count >= unit[0]), units[-1])
     value = count / unit
     return f"{value:.2f} {name}" if value < 100 else f"{value:.0f} {name}"
+
+
+def passes(events: Sequence[TimedPass]) -> Block:
+    """The legend of these passes."""
+    kinds = {event.done.kind for event in events}
+    return legend({kind: style for kind, style in PASSES.items() if kind in kinds})
 
 
 def legend(kinds: Mapping[str, Style]) -> Block:

@@ -31,7 +31,8 @@ def _pass(item: Any, stage: int) -> Pass:
         return item
     try:
         direction, microbatch = item
-        return Pass(stage, index(microbatch), {"f": True, "b": False}[direction[0].lower()])
+        kind = {"f": "forward", "b": "backward"}[direction[0].lower()]
+        return Pass(stage, index(microbatch), kind)
     except (TypeError, ValueError, LookupError, AttributeError):
         due = '("forward", i) or ("backward", i) is due'
         raise RequestError(f"stage {stage} has {item!r}, where {due}") from None
@@ -40,7 +41,7 @@ def _pass(item: Any, stage: int) -> Pass:
 def _judge_stage(stage: int, items: Any, m: int) -> list[Pass]:
     """A stage's passes: each microbatch goes forward once, and then backward once."""
     passes = [_pass(item, stage) for item in as_list(items, f"stage {stage}")]
-    every = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
+    every = [Pass(stage, i, kind) for i in range(m) for kind in ("forward", "backward")]
     for entry in [*every, *passes]:
         text = f"{entry.name()} {passes.count(entry)} times, not {int(entry in every)}"
         require(passes.count(entry) == (entry in every), f"stage {stage} has {text}", "passes")

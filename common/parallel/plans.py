@@ -147,7 +147,7 @@ class Plan(Net):
         return [event.done for event in simulate(self.order(microbatches))]
 
     def simulated(self, examples: int) -> list[TimedPass]:
-        """The passes of a pipeline's first replica in a step; each takes a unit of time."""
+        """The passes of a pipeline's first replica in a step, in units of time."""
         here = self.rows_of(examples)[0].stop
         return simulate(self.order(len(self.microbatches_of(here))))
 

@@ -132,15 +132,18 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     tensor = cluster.ring(how.tensor, 1, size, times)
 
     waits = (how.pipeline - 1) * (how.microbatches if how.schedule == "naive" else 1)
+    forward = compute * model / 3 / (model + again)
     bubble = waits * (compute + tensor) / how.microbatches / how.chunks
+    if how.schedule == "zb1":  # halves of weights, as long as forward passes, fill it
+        filled = how.pipeline + min(how.pipeline, how.microbatches) - 2
+        bubble -= filled * forward / how.microbatches
     link = cluster.hop(how.pipeline, how.strides()[0])
     cut = group * itemsize * max(net.inputs[unit[0]] for unit in (net.units[-1], *net.units[1:]))
     message = link.latency + cut / how.microbatches / how.tensor * link.per_byte
     sent = 2 * how.microbatches * how.chunks * message if how.pipeline > 1 else 0.0
     pipeline = max(2 * waits * message, sent - compute)
 
-    backward = compute * (1 - model / 3 / (model + again))
-    data, moved = _data(net, how, itemsize, cluster, compute, backward)
+    data, moved = _data(net, how, itemsize, cluster, compute, compute - forward)
     parts = {"compute": compute, "bubble": bubble, "tensor": tensor}
     around, met = _context(net, how, group * itemsize, cluster, compute * 3 / (model + again))
     parts |= {"pipeline": pipeline, "data": data, "context": around}

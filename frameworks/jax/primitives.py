@@ -37,17 +37,19 @@ def copy_to(tensors: T, device: Device) -> T:
     return copied
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 4))
 def vjp(
     function: Callable[[Tensor, Params], Tensor],
     X: Tensor,
     params: Mapping[str, Tensor],
     grad: Tensor,
+    half: str = "",
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     _, pullback = jax.vjp(function, X, params)
     input_grad, grads = pullback(grad)
-    return input_grad, grads
+    # The compiler leaves out what is not returned.
+    return (X if half == "weights" else input_grad), ({} if half == "input" else grads)
 
 
 def one_program(function: Callable[..., R]) -> Callable[..., R]:

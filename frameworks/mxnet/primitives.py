@@ -65,18 +65,21 @@ def vjp(
     X: Tensor,
     params: Mapping[str, Tensor],
     grad: Tensor,
+    half: str = "",
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     if len(X) == 0:  # MXNet cannot convolve an empty batch
         return X, {name: np.zeros_like(param) for name, param in params.items()}
     X, copies = X.detach(), {name: param.detach() for name, param in params.items()}
-    leaves = [X, *copies.values()]
+    inputs = [] if half == "weights" else [X]
+    leaves = [*inputs, *({} if half == "input" else copies).values()]
     # `grad` writes to none of the attached gradients.
     autograd.mark_variables(leaves, [leaf.detach() for leaf in leaves])
     with autograd.record():
         Y = function(X, copies)
-    input_grad, *grads = (g.as_np_ndarray() for g in autograd.grad(Y, leaves, grad))
-    return input_grad, dict(zip(copies, grads, strict=True))
+    grads = [g.as_np_ndarray() for g in autograd.grad(Y, leaves, grad)]
+    input_grad = grads.pop(0) if inputs else X
+    return input_grad, dict(zip(copies, grads, strict=half != "input"))
 
 
 backward = partial(layers.backward, vjp)

@@ -39,15 +39,17 @@ def vjp(
     X: Tensor,
     params: Mapping[str, Tensor],
     grad: Tensor,
+    half: str = "",
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
-    X = X.detach().requires_grad_(X.is_floating_point())  # tokens have no gradient
-    leaves = {name: param.detach().requires_grad_() for name, param in params.items()}
+    through = X.is_floating_point() and half != "weights"  # tokens have no gradient
+    X, every = X.detach().requires_grad_(through), half != "input"
+    leaves = {name: param.detach().requires_grad_(every) for name, param in params.items()}
     with torch.enable_grad():
         Y = function(X, leaves)
-    inputs = [X] if X.requires_grad else []
-    grads = torch.autograd.grad(Y, [*inputs, *leaves.values()], grad)
-    return grads[0], dict(zip(leaves, grads[len(inputs) :], strict=True))
+    wanted = [leaf for leaf in (X, *leaves.values()) if leaf.requires_grad]
+    grads = torch.autograd.grad(Y, wanted, grad)
+    return grads[0], dict(zip(leaves, grads[through:], strict=every))
 
 
 backward = partial(layers.backward, vjp)

@@ -4,12 +4,14 @@ In the book's words: network partitioning. Microbatches follow each other throug
 that all of them have something to do.
 """
 
+from collections.abc import Sequence
+
 from common.base.arrays import Array
 from common.parallel.ledger import Kept
 from common.parallel.pipelines import Pass
 from frameworks.strategies.collectives import send
-from frameworks.strategies.layers import accumulate
-from frameworks.strategies.primitives import Tensor
+from frameworks.strategies.layers import accumulate, layer_params
+from frameworks.strategies.primitives import Params, Tensor
 from frameworks.strategies.replica import Replica
 
 
@@ -29,32 +31,56 @@ def loss_and_grads(
     """Parts of the mean loss over `count` labels, on the last device, and each stage's gradient."""
     ops, plan, group, params = replica.ops, replica.plan, replica.group, replica.params
     net = replica.net
-    last = len(params) - 1
+    first, last = group.devices[0], len(params) - 1
     microbatches = plan.microbatches_of(len(X))
     losses: list[Tensor] = []
     grads, activations = group.kept("gradients"), group.kept("activations")
-    received: dict[Pass, Tensor] = {}
+    output_grads = group.kept("gradients")  # of layers, between the halves of a backward pass
+    received: dict[tuple[int, int], Tensor] = {}
     for step in plan.passes(len(microbatches)):  # in an order in which each finds its input
-        stage, number, rows = step.stage, step.microbatch, microbatches[step.microbatch]
-        names, kept = plan.stages[stage], activations[stage]
-        if step.forward:
-            X_here = received.pop(step) if stage else ops.place(X[rows], group.devices[0])
-            with group.event("forward", number, stage):
+        stage, number, kind = step
+        rows, names, kept = microbatches[number], plan.stages[stage], activations[stage]
+        if kind == "forward":
+            X_here = received.pop((stage, number)) if stage else ops.place(X[rows], first)
+            with group.event(kind, number, stage):
                 Y, kept[number] = ops.forward(net.layer, names, params[stage], X_here)
             if stage < last:
-                following = step._replace(stage=stage + 1)
-                received[following] = send(ops, Y, stage, stage + 1, "activations", group)
+                received[stage + 1, number] = send(ops, Y, stage, stage + 1, "activations", group)
             else:
                 y_here = ops.place(y[rows], group.devices[last])
-                loss, grad = ops.loss_and_grad(net.loss, Y, y_here, count)
-                received[step._replace(forward=False)] = grad
+                loss, received[last, number] = ops.loss_and_grad(net.loss, Y, y_here, count)
                 losses.append(loss)
+        elif kind == "weights":
+            with group.event(kind, number, stage):
+                layers = zip(names, kept.pop(number), output_grads[stage].pop(number), strict=True)
+                for name, X_here, grad in layers:
+                    accumulate(ops, grads[stage], half(replica, step, name, X_here, grad)[1])
         else:
-            with group.event("backward", number, stage):
-                inputs, grad = kept.pop(number), received.pop(step)
-                grad, stage_grads = ops.backward(net.layer, names, params[stage], inputs, grad)
-                accumulate(ops, grads[stage], stage_grads)
+            with group.event(kind, number, stage):
+                grad = received.pop((stage, number))
+                if kind == "input":
+                    back = input_grads(replica, step, kept[number], grad)
+                    grad, output_grads[stage][number] = back[0], back[-len(names) :]
+                else:
+                    inputs = kept.pop(number)
+                    grad, stage_grads = ops.backward(net.layer, names, params[stage], inputs, grad)
+                    accumulate(ops, grads[stage], stage_grads)
             if stage:
-                preceding = step._replace(stage=stage - 1)
-                received[preceding] = send(ops, grad, stage, stage - 1, "gradients", group)
+                received[stage - 1, number] = send(ops, grad, stage, stage - 1, "gradients", group)
     return losses, grads
+
+
+def input_grads(
+    replica: Replica, step: Pass, inputs: Sequence[Tensor], grad: Tensor
+) -> list[Tensor]:
+    """The gradients of the layers' inputs, but the net's, then of the last output, as given."""
+    grads, layers = [grad], [*zip(replica.plan.stages[step.stage], inputs, strict=True)]
+    for name, X in reversed(layers[step.stage == 0 :]):
+        grads.insert(0, half(replica, step, name, X, grads[0])[0])
+    return grads
+
+
+def half(replica: Replica, step: Pass, name: str, X: Tensor, grad: Tensor) -> tuple[Tensor, Params]:
+    """A half of a layer's backward pass: the gradient of only its input, or only its weights."""
+    vjp = replica.ops.partial(replica.ops.vjp, replica.ops.partial(replica.net.layer, name))
+    return vjp(X, layer_params(name, replica.params[step.stage]), grad, step.kind)

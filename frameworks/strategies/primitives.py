@@ -58,11 +58,13 @@ class Primitives(Protocol):
         X: Tensor,
         params: Mapping[str, Tensor],
         grad: Tensor,
+        half: str = "",
         /,
     ) -> tuple[Tensor, Params]:
         """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient.
 
-        It computes `function(X, params)` again (recomputation).
+        It computes `function(X, params)` again (recomputation). A `half`, "input" or "weights", is
+        the gradient of only `X` or of only `params`.
         """
 
     def loss_and_grad(

@@ -92,12 +92,14 @@ def vjp(
     X: Tensor,
     params: Mapping[str, Tensor],
     grad: Tensor,
+    half: str = "",
 ) -> tuple[Tensor, Params]:
     """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
-    inputs, leaves = [X] if X.dtype.is_floating else [], dict(params)  # tokens have no gradient
+    inputs = [X] if X.dtype.is_floating and half != "weights" else []  # tokens have no gradient
+    leaves = {} if half == "input" else dict(params)
     with tf.GradientTape() as tape:
         tape.watch((inputs, leaves))
-        Y = function(X, leaves)
+        Y = function(X, dict(params))
     # Zero where nothing depends on a parameter, as in a shard without examples.
     zero = tf.UnconnectedGradients.ZERO
     grads = tape.gradient(Y, (inputs, leaves), grad, zero)

@@ -18,7 +18,7 @@ from notebooks.drawing.storyboard import allreduce as allreduce
 SVG: Final = "image/svg+xml"
 
 
-def timelines(stages: int = 4, microbatches: int = 4) -> str:
+def timelines(stages: int = 3, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works and waits."""
     events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
     longest = max(event.end for timed in events.values() for event in timed)
@@ -27,7 +27,8 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     ]
     described = (
         f"{microbatches} microbatches go through {stages} devices, forward and backward. "
-        "Each pass takes one unit of time. In empty places of a row, a device waits."
+        "A backward pass takes two units of time, any other pass, and each half of a backward "
+        "pass, one. In empty places of a row, a device waits."
     )
     return plans.stacked("Orders of a pipeline", described, *blocks, plans.legend(plans.PASSES))
 

@@ -22,7 +22,10 @@ EXAMPLE: Final = Scenario(
 )
 """A transformer on A100s: the running example of the chapter on strategies."""
 
-LINES: Final = plans.PASSES | {"gather": ("data-cell", 0.6), "sum": ("sent-cell", 0.8)}
+LINES: Final = {
+    **{what: plans.PASSES[what] for what in ("forward", "backward")},
+    **{"gather": ("data-cell", 0.6), "sum": ("sent-cell", 0.8)},
+}
 
 STACKED: Final = ("weights", "momentum", "gradients", "activations")
 

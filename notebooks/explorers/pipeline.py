@@ -5,7 +5,7 @@ from typing import Final
 
 from common.drawing import plans
 from common.drawing.plans import TITLES
-from common.parallel.pipelines import bubble, order, simulate
+from common.parallel.pipelines import UNITS, bubble, order, simulate
 from notebooks.explorers.forms import Choice, Control, Form, answer, values
 from notebooks.explorers.record import DEVICES, MICROBATCHES, opened
 
@@ -24,8 +24,9 @@ FORM: Final[Form] = [
 FILE: Final = "your own record"
 
 KEY: Final = """Of p devices and m microbatches, the bubble is (p − 1) / (m + p − 1), in the naive
-order (p − 1) / p, however long a pass takes. In flight: passed forward, not yet back, so that
-inputs are kept."""
+order (p − 1) / p, however long a pass takes. In ZB-H1, a backward pass has two halves of equal
+length, the gradient of the input and of the weights. In flight: passed forward, not yet back with
+all gradients, so that inputs are kept."""
 
 
 def figure(choice: Choice) -> str:
@@ -34,9 +35,10 @@ def figure(choice: Choice) -> str:
         chosen |= planned
     p, m, schedule = (chosen[name] for name in ("devices", "microbatches", "schedule"))
     passes = order(schedule, p, m)
-    events = simulate(passes, lambda one: chosen["forward" if one.forward else "backward"])
+    half, forward = chosen["backward"] / UNITS["backward"], chosen["forward"]
+    events = simulate(passes, lambda one: forward if one.forward else half * UNITS[one.kind])
     end, waits = max(event.end for event in events), 100 * bubble(events, p)
-    words = f"The step takes {end:.0f} units of time. The bubble is {waits:.1f}\u00a0% of it."
+    words = f"The step takes {end:g} units of time. The bubble is {waits:.1f}\u00a0% of it."
     blocks = [plans.lanes(TITLES[schedule], p, events, end)]
     if run:
         done = sorted((event.done for event in run), key=lambda one: one.stage)
@@ -44,6 +46,6 @@ def figure(choice: Choice) -> str:
         words += f" Below: your run. Its order of passes is {same}the plan’s."
         name, longest = TITLES[planned["schedule"]], max(event.end for event in run)
         blocks.append(plans.lanes(f"Your run: {name}", planned["devices"], run, longest, "ms"))
-    blocks.append(plans.legend(plans.PASSES))
+    blocks.append(plans.passes([*events, *run]))
     drawn = plans.stacked(f"{TITLE}: {TITLES[schedule]}", words, *blocks)
     return answer(chosen, words=f"{words} {refused}".strip(), stage=drawn, key=KEY)

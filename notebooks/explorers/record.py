@@ -34,7 +34,7 @@ def _read(record: Any) -> tuple[dict[str, Any], list[TimedPass]]:
     devices, schedule = config["devices"], options["schedule"]
     events = [
         TimedPass(
-            Pass(each["device"], each["microbatch"], each["what"] == "forward"),
+            Pass(each["device"], each["microbatch"], each["what"]),
             1000 * float(each["begin"]),
             1000 * float(each["end"]),
         )

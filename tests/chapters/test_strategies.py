@@ -19,10 +19,12 @@ LIMIT = 1e-12
 FURTHER = {
     "gpipe": StrategiesOptions("pipeline", schedule="gpipe", microbatches=4, depth=1),
     "naive": StrategiesOptions("pipeline", schedule="naive", microbatches=2, stages=(2, 1, 1)),
+    "zb1": StrategiesOptions("pipeline", schedule="zb1", microbatches=4, depth=1),
     "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
 }
 CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
-RUNS = [*((name, 1) for name in CASES), *((name, 2) for name in ("pipeline", "tensor", "zero3"))]
+MESHES = ("pipeline", "zb1", "tensor", "zero3")
+RUNS = [*((name, 1) for name in CASES), *((name, 2) for name in MESHES)]
 """Cases on three devices; on four, a mesh of two rows."""
 
 
@@ -53,7 +55,7 @@ def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
         assert counted == options.usage(2 + rows, len(y), 8)
     if options.strategy == "pipeline" and rows == 1:
         passes = options.plan(3).passes(min(options.microbatches, len(y)))
-        expected = [(p.stage, "forward" if p.forward else "backward", p.microbatch) for p in passes]
+        expected = [(p.stage, p.kind, p.microbatch) for p in passes]
         assert [(e.device, e.what, e.microbatch) for e in events] == expected
         assert all(0 <= e.begin <= e.end for e in events)
     require_same(trainer, right)

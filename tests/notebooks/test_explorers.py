@@ -99,9 +99,14 @@ def test_a_pipeline_has_the_bubble_that_the_page_says() -> None:
         assert shown.text() == words
         assert [each.get("class") for each in shown.tree.iter()].count("pic-box") == 64
     assert "a device waits 27.3 %" in PAGE
+    zb1 = Shown("pipeline", schedule="zb1").text()
+    assert zb1 == "The step takes 27 units of time. The bubble is 11.1\u00a0% of it."
+    assert "it waits 11.1 % instead of 27.3 %, and every device keeps 4." in PAGE
+    half = Shown("pipeline", schedule="zb1", backward=3).text()
+    assert half.startswith("The step takes 35 units")
     assert "8.6\u00a0%" in Shown("pipeline", microbatches=32).text()
     assert "with 32 it is 8.6 %" in PAGE
-    flights = {"gpipe": "8, 8, 8, 8", "1f1b": "4, 3, 2, 1"}
+    flights = {"gpipe": "8, 8, 8, 8", "1f1b": "4, 3, 2, 1", "zb1": "4, 4, 4, 4"}
     for schedule, counts in flights.items():
         text = Shown("pipeline", schedule=schedule).text("stage")
         assert f"Most microbatches in flight: {counts}." in text

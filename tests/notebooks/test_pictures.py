@@ -99,7 +99,7 @@ def test_the_site_overrules_the_system_in_the_same_colours() -> None:
         assert f'body[data-theme="{name}"] .picture {{{colours}}}' in page
 
 
-@pytest.mark.parametrize(("p", "m"), [(4, 4), (2, 3), (3, 1)])
+@pytest.mark.parametrize(("p", "m"), [(3, 4), (2, 3), (3, 1)])
 def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
     tree = ElementTree.fromstring(pictures.timelines(p, m))
     boxes = list(of_class(tree, "box"))
@@ -109,7 +109,7 @@ def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
     for box, event in zip(boxes, events, strict=True):
         x, width = (float(box[0].get(name, "")) for name in ("x", "width"))
         assert x == pytest.approx(16 + 62 + event.begin * unit, abs=0.06)
-        assert width == pytest.approx(unit, abs=0.06)
+        assert width == pytest.approx((event.end - event.begin) * unit, abs=0.06)
         assert texts(box)[0] == str(event.done.microbatch)
         assert ("pic-cell" in box[0].get("class", "").split()) == event.done.forward
 

@@ -24,7 +24,8 @@ def test_every_stage_passes_every_microbatch_both_ways_after_what_that_needs(
 ) -> None:
     stage_passes = order(name, p, m)
     for stage, passes in enumerate(stage_passes):
-        every = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
+        kinds = ("forward", "input", "weights") if name == "zb1" else ("forward", "backward")
+        every = [Pass(stage, i, kind) for i in range(m) for kind in kinds]
         assert sorted(passes) == sorted(every)
     done: set[Pass] = set()
     for event in simulate(stage_passes):
@@ -42,13 +43,26 @@ def test_1f1b_saves_memory_and_not_time(p: int, m: int) -> None:
         assert bubble(events, p) == pytest.approx((p - 1) / (m + p - 1))
         live = [most_live(passes) for passes in stage_passes]
         assert live == [m if name == "gpipe" else min(m, p - stage) for stage in range(p)]
-    assert ends["gpipe"] == ends["1f1b"] == 2 * (m + p - 1)
+    assert ends["gpipe"] == ends["1f1b"] == 3 * (m + p - 1)
+
+
+@given(stages, microbatches)
+def test_zb1_saves_time_and_the_first_device_keeps_as_much(p: int, m: int) -> None:
+    stage_passes = order("zb1", p, m)
+    ends = [max(x.end for x in simulate(each)) for each in (stage_passes, order("1f1b", p, m))]
+    assert ends == [3 * m + p - 1 + max(0, p - m), 3 * (m + p - 1)]
+    assert ends[0] < ends[1] or p == 1
+    assert [most_live(passes) for passes in stage_passes] == [min(m, p)] * p
+    lengths = {"forward": 2, "input": 3, "weights": 1}
+    events = simulate(stage_passes, lambda step: lengths[step.kind])
+    if m >= p:  # the bubble is (p - 1) (F + B - W)
+        assert max(event.end for event in events) == 6 * m + 4 * (p - 1)
 
 
 @given(stages, microbatches)
 def test_naively_one_stage_works_at_a_time(p: int, m: int) -> None:
     stage_passes = order("naive", p, m)
-    events = simulate(stage_passes, lambda step: 1 if step.forward else 2)
+    events = simulate(stage_passes)
     assert max(event.end for event in events) == 3 * p * m
     assert {most_live(passes) for passes in stage_passes} == {1}
 

@@ -76,7 +76,7 @@ def test_a_step_is_told_by_device_and_drawn(
         counts = [usage.messages[device], usage.live[device]]
         assert row == [str(each) for each in (device, *sizes, sum(sizes), sent, *counts)]
     # (p - 1) / (m + p - 1) of the whole, (p - 1) / m of the ideal time
-    assert "1f1b: 22 units of time, 27.3% of it waiting, which is 37.5% of the ideal time" in said
+    assert "1f1b: 33 units of time, 27.3% of it waiting, which is 37.5% of the ideal time" in said
     assert len(ElementTree.parse(path).findall(".//*[@class='pic-box']")) == 2 * 4 * 8
 
 

@@ -34,7 +34,7 @@ class Shown:
 
 def a_record() -> str:
     """The parts of a record that an explorer reads; a pipeline's passes take a second each."""
-    timed = simulate(order("gpipe", 3, 5))
+    timed = simulate(order("gpipe", 3, 5), lambda _: 1)
     events = [Event(p.stage, p.name().split()[0], p.microbatch, *when) for p, *when in timed]
     options = StrategiesOptions("pipeline", microbatches=5, schedule="gpipe")
     config = Config.model_construct(devices=3, options=options)

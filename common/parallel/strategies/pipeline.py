@@ -40,8 +40,29 @@ class Pipeline(Plan):
         """Those that have passed forward, and are not yet back."""
         sizes = [rows.stop - rows.start for rows in self.microbatches_of(examples)]
         passes = self.order(len(sizes))[device]
-        changes = (sizes[i] if forward else -sizes[i] for _, i, forward in passes)
-        return max(accumulate(changes)), most_live(passes)
+        return most_live(passes, sizes.__getitem__), most_live(passes)
+
+    def gradients_kept(self, device: int, examples: int) -> int:
+        """Also of layers' outputs, between the halves of a backward pass."""
+        sizes = [rows.stop - rows.start for rows in self.microbatches_of(examples)]
+        signs, outputs = {"input": 1, "weights": -1}, self.outputs_kept(device)
+        changes = [
+            signs.get(kind, 0) * sizes[i] * outputs
+            + (i == 0 and kind in ("backward", "weights")) * self.elements_updated(device)
+            for _, i, kind in self.order(len(sizes))[device]
+        ]
+        most: int = max(accumulate(changes))
+        return most
+
+    def outputs_kept(self, device: int) -> int:
+        """The elements of layers' outputs for each example, whose gradients the halves keep.
+
+        A block's replace as many activations, or more (Qi et al., 2023, table 1).
+        """
+        inputs = [self.inputs[name] for name in self.layers[1:]]
+        outputs = dict(zip(self.layers, [*inputs, self.output(self.layers[-1])], strict=True))
+        every = self.blocks.recompute == "layers"
+        return sum(outputs[name] for name in self.stages[device] if every or name == "head")
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         return self.kept(self.stages[device])
