@@ -85,6 +85,9 @@ def rows(steps: Steps) -> Iterator[tuple[str, list[int], list[int]]]:
 
 
 def passes(events: Sequence[Event], device: int) -> str:
-    """The passes of a device in order: `F2` is the forward pass of microbatch 2, `B2` backward."""
+    """The passes of a device in order: `F2` is the forward pass of microbatch 2, `B2` backward.
+
+    `I2` and `W2` are the halves of a backward pass, of the input and of the weights.
+    """
     local = [event for event in events if event.device == device]
     return " ".join(f"{event.what[0].upper()}{event.microbatch}" for event in local)

@@ -55,7 +55,7 @@ def test_zb1_saves_time_and_the_first_device_keeps_as_much(p: int, m: int) -> No
     assert [most_live(passes) for passes in stage_passes] == [min(m, p)] * p
     lengths = {"forward": 2, "input": 3, "weights": 1}
     events = simulate(stage_passes, lambda step: lengths[step.kind])
-    if m >= p:  # the bubble is (p - 1) (F + B - W)
+    if m >= p:  # the bubble is (p - 1) (F + B - W), as W is the shortest
         assert max(event.end for event in events) == 6 * m + 4 * (p - 1)
 
 
