@@ -12,6 +12,7 @@ LENET: Final = "frameworks.{}.lenet"
 HAND: Final = "frameworks.strategies"
 DATA: Final = {"strategies float64-data": (2,)}
 PIPELINE: Final = {"strategies float64-pipeline": (3,)}
+ZB1: Final = {"strategies float64-zb1": (3,)}
 TENSOR: Final = {"strategies float64-tensor": (3,)}
 ZERO3: Final = {"strategies float64-zero3": (3,)}
 RESUMED: Final = {**PIPELINE, "strategies float64-resumed": (3,)}
@@ -51,6 +52,14 @@ def sums_scaled_again(right: Right, ops: Any, grads: Any, further: Any) -> Any:
     for name in grads.keys() & further.keys():
         grads[name] = grads[name] / MICROBATCHES
     right(ops, grads, further)
+
+
+@bug("deepspeedai/Megatron-DeepSpeed#442", ZB1, HAND + ".pipeline:half")
+def weights_half_not_done(right: Right, replica: Any, step: Any, *layer: Any) -> Any:
+    """Never do a weights' half that waits. Right: without the contribution of one of 3 devices."""
+    input_grad, grads = right(replica, step, *layer)
+    lost = step.kind == "weights" and step.microbatch == MICROBATCHES - 1
+    return input_grad, scaled(grads, 0) if lost else grads
 
 
 @bug("pytorch/torchtitan#2106", TENSOR, LENET + ":finish")
