@@ -66,8 +66,9 @@ def candidates(scenario: Scenario) -> Iterator[Scenario]:
             chunks = (1, 2, 4, 8) if p > 1 and m % p == 0 else (1,)
             for c, s, name, again in product(chunks, spread, names, recompute):
                 how = zip(SEARCHED, (t, p, z, c, s, name, replicas, m, again), strict=True)
-                if p * c <= len(net.units):
-                    yield replace(scenario, **dict[str, Any](how))
+                plan = replace(scenario, **dict[str, Any](how))
+                if not plan.refusal():
+                    yield plan
 
 
 def divisors(number: int) -> list[int]:

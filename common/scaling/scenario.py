@@ -182,7 +182,8 @@ class Scenario(Flags):
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
         net, how = self.network(), self.degrees()
-        if self.schedule == "zb1" and (how.chunks > 1 or self.recompute == "full"):
+        drops = how.chunks > 1 or self.recompute == "full"
+        if drops and how.schedule == "zb1" and how.pipeline > 1:
             return "--schedule zb1 is planned without --chunks and without --recompute full"
         if not self.meshed:
             where = self.strategy, self.devices, self.replicas

@@ -102,9 +102,9 @@ def test_a_pipeline_has_the_bubble_that_the_page_says() -> None:
     zb1 = Shown("pipeline", schedule="zb1").text()
     assert zb1 == "The step takes 27 units of time. The bubble is 11.1\u00a0% of it."
     assert "it waits 11.1 % instead of 27.3 %, and every device keeps 4." in PAGE
-    for backward, end in ((1, 19), (3, 36.5)):
+    for backward, units in ((1, 19), (3, 36.5)):
         shown = Shown("pipeline", schedule="zb1", backward=backward)
-        assert shown.text().startswith(f"The step takes {end} units of time.")
+        assert shown.text().startswith(f"The step takes {units} units of time.")
     assert "8.6\u00a0%" in Shown("pipeline", microbatches=32).text()
     assert "with 32 it is 8.6 %" in PAGE
     flights = {"gpipe": "8, 8, 8, 8", "1f1b": "4, 3, 2, 1", "zb1": "4, 4, 4, 4"}

@@ -69,6 +69,20 @@ def test_memory_falls_as_the_literature_says() -> None:
         assert memory("tensor", k) <= 3 * share + 3 * 60
 
 
+def test_the_gradients_of_outputs_wait_for_the_weights_half() -> None:
+    net = transformer(0, 2, 8, 8, sequence=2, vocabulary=100)
+    pipeline = split(net, "pipeline", 4, microbatches=4, schedule="zb1")
+    sizes = [pipeline.elements_updated(device) for device in range(4)]
+    # Of a transformer, 17 h elements that a block keeps become 16 h. At the head, gradients of
+    # weights meet those of the logits of 3 microbatches of 2 tokens.
+    gradients = [pipeline.gradients_kept(device, 8) for device in range(4)]
+    assert gradients == [*sizes[:3], sizes[3] + 3 * 2 * 100]
+    # Of LeNet's last layer but one and last one: 4 microbatches of 3 examples.
+    lenet: Any = StrategiesOptions("pipeline", microbatches=4, schedule="zb1").plan(4)
+    assert [lenet.outputs_kept(device) for device in range(4)] == [20 * 13 * 13, 800, 128, 10]
+    assert lenet.gradients_kept(3, 12) == 128 * 10 + 10 + 3 * 3 * 10
+
+
 @pytest.mark.parametrize("width", [1, 8, 64])
 def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
     plan: Any = split(resnet18(width), "tensor", 1)

@@ -111,6 +111,16 @@ def test_a_mesh_is_shown_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["--choose", "--card=a100", "--replicas=2", "--out"], "nothing with --choose"),
         (["--heads=4", "--out"], "it is for transformer"),
+        (
+            [
+                "--net=transformer",
+                "--schedule=zb1",
+                "--recompute=full",
+                "--strategy=pipeline",
+                "--out",
+            ],
+            "--schedule zb1 is planned without --chunks and without --recompute full",
+        ),
         (["--net=transformer", "--shards=2", "--strategy=tensor", "--out"], "with --shards, which"),
         (["--net=transformer", "--tensor=2", "--devices=2", "--out"], "--devices means nothing"),
         (["--devices=65", "--out"], "more than 64 devices need --choose, or a mesh"),

@@ -203,6 +203,19 @@ def test_stages_are_inside_a_node_or_outermost() -> None:
         # A pass takes 2 s, both ways, and its message 1 s.
         (6, Degrees(pipeline=4, microbatches=3), {"bubble": 6, "pipeline": 6}, 0),
         (6, Degrees(pipeline=2, microbatches=3), {"bubble": 2, "pipeline": 2}, 4),
+        # ZB-H1's thirds take 2/3 s: F + B - W for each further stage, W if a microbatch lacks.
+        (
+            6,
+            Degrees(pipeline=2, microbatches=3, schedule="zb1"),
+            {"bubble": 2 / 3, "pipeline": 2},
+            4,
+        ),
+        (
+            6,
+            Degrees(pipeline=4, microbatches=3, schedule="zb1"),
+            {"bubble": 8 / 3, "pipeline": 6},
+            0,
+        ),
         (6, Degrees(pipeline=2, microbatches=3, chunks=2), {"bubble": 1, "pipeline": 6}, 6),
         (3, Degrees(pipeline=2, microbatches=3), {"bubble": 1, "pipeline": 3}, 3),
         (6, Degrees(pipeline=2, microbatches=3, schedule="naive"), {"bubble": 6, "pipeline": 6}, 0),
