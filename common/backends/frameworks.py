@@ -31,7 +31,10 @@ WRAPPERS: Final = {
 """Each framework's own ways to train on several devices; the first is the default."""
 
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
-    "pytorch": dict.fromkeys(("naive", "zb1"), "PyTorch's pipelines are --schedule gpipe and 1f1b"),
+    "pytorch": {
+        "naive": "PyTorch's pipelines are --schedule gpipe and 1f1b",
+        "zb1": "PyTorch's zero-bubble schedules have several stages a device: ask for 1f1b",
+    },
     "tensorflow": {"pipeline": "DTensor has one program for all devices, without stages"},
     "jax": dict.fromkeys(
         ("1f1b", "naive", "zb1"),
