@@ -14,6 +14,7 @@ from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.strategies import split
 from notebooks.drawing.steps import memory_over_time as memory_over_time, overlap as overlap
 from notebooks.drawing.storyboard import allreduce as allreduce
+from notebooks.drawing.tokens import attention as attention
 
 SVG: Final = "image/svg+xml"
 
