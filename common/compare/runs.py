@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -35,6 +35,9 @@ ENDS: Final = ("weights", "outcome", "layers_after")
 
 ANY: Final = {"framework", "chapter", "devices", "threads", "deterministic", "preset", "dataset"}
 """Settings that a suite leaves open."""
+
+LEARNED_BY: Final = {"momentum", "depth", "clip"}
+"""Options of a net that is split that change what it learns."""
 
 EXAMPLES: Final = {
     "fashion-mnist": (60_000, 10_000),
@@ -217,4 +220,7 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
 @cache
 def follows_preset(config: Config) -> bool:
     known = config.preset in spec(config.chapter).presets
-    return known and not other_settings(config, {"preset": config.preset}, config.device_kind)
+    asked: dict[str, Any] = {"preset": config.preset}
+    if config.options.net:  # which may be split in any way
+        asked |= {k: v for k, v in asdict(config.options).items() if k not in LEARNED_BY}
+    return known and not other_settings(config, asked, config.device_kind)
