@@ -11,7 +11,8 @@ from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
 from common.chapters.spec import Settings
-from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.strategies import OF_ANY_NET
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _lacking(settings: Settings) -> dict[str, str]:
 
 def _strategies() -> Iterator[Suite]:
     """Every strategy, schedule and mesh: all must give the same result."""
-    for name in STRATEGIES:  # runs of users, in no session
+    for name in OF_ANY_NET:  # runs of users, in no session
         settings: Settings = {"preset": "quick", "strategy": name}
         native: Settings = {**settings, "native": True}
         lacking = _lacking(native)

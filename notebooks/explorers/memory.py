@@ -5,10 +5,11 @@ from html import escape
 from math import ceil
 from typing import Final
 
-from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.chapters.strategies import SCHEDULES
 from common.drawing import plans
 from common.parallel.ledger import KEPT
 from common.parallel.nets import ATTENTION, RECOMPUTE
+from common.parallel.strategies import OF_ANY_NET
 from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
 from common.scaling.steps import CARDS, LINKS
 from notebooks.drawing.steps import compare
@@ -28,7 +29,7 @@ FORM: Final[Form] = [
         select("optimizer", OPTIMIZERS, "adam"),
     ],
     [
-        select("strategy", STRATEGIES, "zero3"),
+        select("strategy", OF_ANY_NET, "zero3"),
         Control("devices", 8, range(1, 65)),
         Control("replicas", 1, range(1, 65)),
         Control("microbatches", 0, range(65)),
@@ -45,7 +46,7 @@ def figure(choice: Choice) -> str:
     chosen = values(FORM, choice)
     fields = {name: value for name, value in chosen.items() if name != "millions"}
     plan = Scenario(net="transformer", parameters=10**6 * chosen["millions"], **fields)
-    refusals = {name: replace(plan, strategy=name).refusal() for name in STRATEGIES}
+    refusals = {name: replace(plan, strategy=name).refusal() for name in OF_ANY_NET}
     known = {name: {"strategy": name} for name, why in refusals.items() if not why}
     others = "".join(f"\nno {name}: {why}" for name, why in refusals.items() if why)
     table = f"<pre>{escape(compare(plan, known) + others)}</pre>"

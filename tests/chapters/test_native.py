@@ -19,8 +19,9 @@ from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import DeviceRequest
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError, RunError
-from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
+from common.chapters.strategies import SCHEDULES, StrategiesOptions
 from common.models.nets import LENET
+from common.parallel.strategies import OF_ANY_NET
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from frameworks.strategies.layouts import LAYOUTS
@@ -38,7 +39,7 @@ NUMBERS = sum(map(prod, LENET.values()))  # 129,068
 
 CASES = {
     name: StrategiesOptions(name, native=True, schedule="gpipe", microbatches=4)
-    for name in STRATEGIES
+    for name in OF_ANY_NET
 }
 CASES |= {x: replace(CASES["pipeline"], schedule=x) for x in SCHEDULES if x != "gpipe"}
 ON_THREE = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
@@ -101,7 +102,7 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:
     of_none = {"data": "there are no native versions in mxnet"}
     for lacking, why in NO_NATIVE.get(framework, of_none).items():
-        strategy = lacking if lacking in STRATEGIES else "pipeline"
+        strategy = lacking if lacking in OF_ANY_NET else "pipeline"
         order = {"schedule": lacking if lacking in SCHEDULES else "gpipe"}
         flags = {"strategy": strategy, "native": True} | (order if strategy == "pipeline" else {})
         with pytest.raises(RequestError, match=f"^--native --strategy {strategy}: {why}$"):

@@ -17,7 +17,7 @@ from workers import Worker
 from common.base.arrays import Array, Weights
 from common.base.machine import native_errors_held_back
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.strategies import STRATEGIES
+from common.parallel.strategies import OF_ANY_NET
 
 PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
@@ -134,7 +134,7 @@ def count_traffic(
 @pytest.mark.only("pytorch", "jax", "tensorflow")
 def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None:
     pipeline = StrategiesOptions("pipeline", native=True, schedule="gpipe", microbatches=4)
-    options = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
+    options = {x: StrategiesOptions(x, native=True, microbatches=1) for x in OF_ANY_NET}
     options |= {"pipeline": pipeline}
     native = {name: x for name, x in options.items() if not x.no_native(framework)}
     cases = {name: (partial(count_traffic, framework), x) for name, x in native.items()}
@@ -143,11 +143,11 @@ def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None
     headings, _, *lines = [
         line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")
     ]
-    rows = {cells[0].strip("`"): cells for cells in lines[: len(STRATEGIES)]}
+    rows = {cells[0].strip("`"): cells for cells in lines[: len(OF_ANY_NET)]}
     column = [heading.lower() for heading in headings].index(framework)
     for name, elements in counted.items():
         sizes = dict(entry.rsplit(" ", 1) for entry in rows[name][column].split(", "))
         assert elements == {kind: float(size.replace(",", "")) for kind, size in sizes.items()}
     assert {name for name, cells in rows.items() if cells[column] == "none"} == (
-        set(STRATEGIES) - counted.keys()
+        set(OF_ANY_NET) - counted.keys()
     )

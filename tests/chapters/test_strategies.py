@@ -11,7 +11,8 @@ from oracle import OneDevice
 from scratch_steps import MOMENTUM, RATES, batches, far, start
 
 from common.base.errors import RunError
-from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.strategies import OF_ANY_NET
 from common.records.record import read_record
 from common.training.cli import main
 
@@ -22,7 +23,7 @@ FURTHER = {
     "zb1": StrategiesOptions("pipeline", schedule="zb1", microbatches=4, depth=1),
     "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
 }
-CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
+CASES = {name: StrategiesOptions(name, microbatches=4) for name in OF_ANY_NET} | FURTHER
 MESHES = ("pipeline", "zb1", "tensor", "zero3")
 RUNS = [*((name, 1) for name in CASES), *((name, 2) for name in MESHES)]
 """Cases on three devices; on four, a mesh of two rows."""
@@ -74,7 +75,7 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
 ) -> None:
     weights = start("float64")
     right, saved = OneDevice("strategies", weights, MOMENTUM), {**weights}
-    names = ["data", *STRATEGIES]
+    names = ["data", *OF_ANY_NET]
     for name, (X, y) in zip(names, batches(len(names), 11, "float64"), strict=True):
         options, devices = StrategiesOptions(name, microbatches=2), all_devices[:2]
         trainer = strategies.trainer(start("float64", options.shapes()), devices, options)

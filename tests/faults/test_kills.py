@@ -17,7 +17,8 @@ from started import SECONDS, descendants, require_gone
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
-from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
+from common.chapters.strategies import SCHEDULES, StrategiesOptions
+from common.parallel.strategies import OF_ANY_NET
 
 pytestmark = pytest.mark.faults
 
@@ -33,7 +34,7 @@ def cases(framework: str) -> Iterator[Case]:
     for wrapper, mode, devices in product(wrappers, BATCH_NORMS, (1, 2, 3)):
         options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
         yield Case("concise", devices, options)
-    for name in STRATEGIES:
+    for name in OF_ANY_NET:
         split = f"--strategy={name}", "--microbatches=2"
         yield Case("strategies", 3, split, name)
         for order in SCHEDULES:  # natively, a framework has few of them

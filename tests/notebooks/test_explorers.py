@@ -12,8 +12,8 @@ import pytest
 import walked
 from explorer_shown import Shown, a_record
 
-from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
+from common.parallel.strategies import OF_ANY_NET
 from notebooks.drawing.steps import EXAMPLE
 from notebooks.drawing.storyboard import words
 from notebooks.explorers.figures import FIGURES, answer, explorer
@@ -67,7 +67,7 @@ def test_memory_says_what_fits_and_what_is_sent() -> None:
     refused = {
         line.split()[1].rstrip(":"): line.split(": ")[1] for line in lines if line[:3] == "no "
     }
-    for name in STRATEGIES:
+    for name in OF_ANY_NET:
         plan = replace(EXAMPLE, strategy=name, devices=7)
         assert refused.get(name, "") == plan.refusal()
         if name in refused:

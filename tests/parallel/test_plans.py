@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from common.base.errors import RunError
-from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.chapters.strategies import StrategiesOptions
 from common.models.nets import resnet18_shapes, trainable
 from common.parallel.nets import resnet18, transformer
-from common.parallel.strategies import refusal, split
+from common.parallel.strategies import OF_ANY_NET, refusal, split
 from common.trainers.strategies import require_parts
 
 P = 129_068
-OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}
+OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in OF_ANY_NET}
 
 
 def total(by_kind: Mapping[str, Sequence[int]]) -> int:
