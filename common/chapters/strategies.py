@@ -215,10 +215,10 @@ CHAPTER: Final = ChapterSpec(
         "gpt": {
             "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
             "quick": {
-                "batch_size": 64,
-                "lr": 0.005,
+                "batch_size": 32,
+                "lr": 0.003,
                 "lr_decay": "linear",
-                "epochs": 8,
+                "epochs": 6,
                 "train_examples": 8000,
                 "test_examples": 2000,
             },
