@@ -1,6 +1,6 @@
 """Compares the records of a folder: whether all frameworks computed the same.
 
-Or finds where two files of weights differ.
+Or finds where two files begin to diverge: two records, or two files of weights.
 """
 
 if __name__ == "__main__":
@@ -45,6 +45,7 @@ python -m common.parity [--frameworks ...] [--chapters ...] [--planned] [--more-
 EXAMPLES: Final = """\
 examples:
   python -m common.parity results
+  python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
   python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
 
 exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
@@ -69,8 +70,8 @@ def parser() -> Parser:
     add("--brief", action="store_true", help=brief)
     add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
     far = "for two files: how far apart arrays may be, relative to the second's largest entry "
-    far += "(default: the machine epsilon of the coarser dtype, 1.2e-7 for float32, 7.8e-3 for "
-    far += "bfloat16)"
+    far += "(default of records: the project's limits; of weights: the machine epsilon of the "
+    far += "coarser dtype, 1.2e-7 for float32, 7.8e-3 for bfloat16)"
     add("--tolerance", type=distance, metavar="X", help=far)
     return command
 

@@ -140,3 +140,19 @@ def agreeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for framework, devices in (("pytorch", 1), ("jax", 2)):
         agreement.make(folder, framework, numpy_chapter.NumpyChapter(), devices)
     return folder
+
+
+@pytest.fixture
+def two(agreeing: Path, tmp_path: Path) -> Path:
+    """A copy of `agreeing` to spoil."""
+    return Path(shutil.copytree(agreeing, tmp_path / "two"))
+
+
+@pytest.fixture
+def ours(two: Path) -> Path:
+    return two / "pytorch-scratch-1dev.json"
+
+
+@pytest.fixture
+def theirs(two: Path) -> Path:
+    return two / "jax-scratch-2dev.json"

@@ -1,6 +1,6 @@
 """Every check of a run, as a function of the run and of what it is compared with."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from statistics import fmean, median
@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from common.base.arrays import part
+from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
 from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare
@@ -116,7 +116,11 @@ def curve(run: RecordedRun, peers: Peers) -> Check | None:
 def second(run: RecordedRun, peers: Peers) -> Check | None:
     """How far a large net's second loss is from the others': it shows the first update."""
     expected = peers.others(run)
-    if not expected or "second" not in run.limits or len(run.record.losses) == 1:
+    return second_loss(run, expected) if expected else None
+
+
+def second_loss(run: RecordedRun, expected: Weights) -> Check | None:
+    if "second" not in run.limits or len(run.record.losses) == 1:
         return None
     ours, theirs = ({"losses": arrays["losses"][:2]} for arrays in (run.arrays, expected))
     return farthest("second", compare(ours, theirs, ""), run.limits["second"])
@@ -135,11 +139,21 @@ def devices(run: RecordedRun, peers: Peers) -> Check | None:
 def against(run: RecordedRun, other: RecordedRun, peers: Peers) -> Check:
     """How far two runs are apart, without flipped units: the quantity nearest to failing."""
     ours, theirs = (run.compared(peers.as_in_float64(x)) for x in (run, other))
-    return nearest_to_failing(
-        farthest(name, compare(ours, theirs, prefix, peers.scales(run)), run.limits[name])
+    return nearest_to_failing(between(ours, theirs, run.limits, peers.scales(run)))
+
+
+def between(
+    ours: Weights,
+    theirs: Weights,
+    limits: Mapping[str, float | None],
+    scales: Mapping[str, float],
+) -> list[Check]:
+    """How far the arrays of two runs are apart; with a limit of None, they have to be finite."""
+    return [
+        farthest(name, compare(ours, theirs, prefix, scales), limits[name])
         for name, prefix in NUMERICAL.items()
-        if name in run.limits
-    )
+        if name in limits
+    ]
 
 
 def plan(run: RecordedRun, peers: Peers) -> Check | None:

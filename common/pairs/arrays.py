@@ -8,43 +8,55 @@ import numpy as np
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.compare.distances import compare, finite, largest
-from common.compare.findings import Check, farthest, nearest_to_failing
+from common.compare.findings import HEADINGS, Check, farthest, nearest_to_failing
 from common.pairs.order import chance, constant, likeness
 from common.terminal.tables import listed
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on two files, by array; those `moved` have another name or order."""
+    """The verdict on two, by array or check; with `differences` in the setting, neither.
+
+    Arrays that are `moved` are equal under another name or in another order.
+    """
 
     checks: list[Check]
     notes: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
     moved: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return not self.differences and all(check.passed for check in self.checks)
 
     @property
     def conclusion(self) -> str:
+        if self.differences:
+            return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
+        what = "checks" if self.checks[0].check else "arrays"
         failed = [check for check in self.checks if not check.passed]
         diverged = [check for check in failed if check.array not in self.moved]
         moved = [check for check in failed if check.array in self.moved]
-        of_all = f"of {len(self.checks)} arrays"
+        of_all = f"of {len(self.checks)} {what}"
         elsewhere = "under another name or in another order"
         if diverged:
-            first = f"first in {diverged[0].array}: {described(diverged[0])}"
+            first = f"first in {heading(diverged[0])}: {described(diverged[0])}"
             said = f"they diverge in {len(diverged)} {of_all}, {first}"
             return f"{said}; equal {elsewhere}: {len(moved)} more" if moved else said
         if moved:
             first = f"first {moved[0].array}: {moved[0].note}"
             return f"the same, but {elsewhere}: {len(moved)} {of_all}, {first}"
         if not any(check.distance for check in self.checks):
-            return f"the same: all {len(self.checks)} arrays are equal"
+            return f"the same: all {len(self.checks)} {what} are equal"
         worst = nearest_to_failing(self.checks)
         figure = f"{worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
-        same = f"the same within the limit: {len(self.checks)} arrays"
-        return f"{same}; the farthest is {worst.array}, {figure}"
+        same = f"the same within the limit: {len(self.checks)} {what}"
+        return f"{same}; the farthest is {heading(worst)}, {figure}"
+
+
+def heading(check: Check) -> str:
+    """What was compared: an array, or what a check of runs compares."""
+    return HEADINGS[check.check] if check.check else check.array
 
 
 def described(check: Check) -> str:

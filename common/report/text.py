@@ -10,7 +10,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import printable
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
 from common.diagnose.suspects import Suspect
-from common.pairs.arrays import PairVerdict
+from common.pairs.arrays import PairVerdict, heading
 from common.terminal.tables import Cell, listed, table
 
 EVERY: Final = "every framework computed the same"
@@ -51,17 +51,20 @@ def print_verdict(
 
 
 def print_pair(verdict: PairVerdict, title: str) -> int:
-    """Prints the verdict, the farthest arrays first. Returns 0 (the same) or 1 (they diverge)."""
+    """Prints the verdict. Returns 0 (the same), 1 (they diverge) or 2 (not comparable)."""
     for line in (title, *verdict.notes):
         say(line)
-    checks = sorted(verdict.checks, key=lambda x: (x.distance is not None, -(x.distance or 0)))
-    headings = ["compared", "distance", "limit", "farthest at"]
-    Console(highlight=False).print(table(headings, map(pair_row, checks), left=(0, 3)))
+    checks = verdict.checks
+    if checks:
+        if not checks[0].check:  # of weights, the farthest come first
+            checks = sorted(checks, key=lambda x: (x.distance is not None, -(x.distance or 0)))
+        headings = ["compared", "distance", "limit", "farthest at"]
+        Console(highlight=False).print(table(headings, map(pair_row, checks), left=(0, 3)))
     for check in checks:
         if check.note:
-            say(f"{check.array}: {check.note}", "" if check.passed else "red")
+            say(f"{heading(check)}: {check.note}", "" if check.passed else "red")
     say(verdict.conclusion, "green bold" if verdict.passed else "red bold")
-    return int(not verdict.passed)
+    return 2 if verdict.differences else int(not verdict.passed)
 
 
 def pair_row(check: Check) -> list[str | Cell]:
@@ -70,7 +73,7 @@ def pair_row(check: Check) -> list[str | Cell]:
     if check.tolerance is None:
         limit = "none"
     figure = f"{distance} {'✓' if check.passed else '✗'}", check.passed
-    return [printable(check.array), figure, limit, printable(check.where)]
+    return [printable(heading(check)), figure, limit, printable(check.where)]
 
 
 def rows(comparison: Comparison) -> list[list[str | Cell]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import edit
 from stored import save_bfloat16, save_raw
 
 from common.models.weights_file import load_arrays, save_weights
@@ -48,6 +49,13 @@ def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captu
     assert main(["--tolerance=1e-4", str(weights), str(other)]) == 1
 
 
+def test_runs_of_two_settings_are_not_compared(ours: Path, theirs: Path, capsys: Captured) -> None:
+    edit(ours, data_sha256="a\x1b[31m")
+    assert main([str(ours), str(theirs)]) == 2
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
+
+
 def test_bfloat16_is_compared_by_its_epsilon_and_said(weights: Path, capsys: Captured) -> None:
     same = np.array([1, -2, 3.140625, 2.0**-133], np.float32)
     stored = save_bfloat16(weights.with_name("stored.safetensors"), {"a": same})
@@ -83,7 +91,8 @@ F8 = {"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
         ("f8.safetensors w.safetensors", "NumPy lacks"),
         ("empty.safetensors empty.safetensors", "nothing was compared"),
         ("no.safetensors w.safetensors", "cannot read weights from no.safetensors"),
-        ("no.json no.json", "no.json is no .safetensors file: a run's tensors"),
+        ("no.json no.json", "no.json cannot be read"),
+        ("no.json w.safetensors", "are not of the same kind: give two records"),
         ("w.safetensors", "is a file: name another to"),
         ("w.safetensors w.safetensors --tolerance=nan", "'nan' is not a number of at"),
         ("w.safetensors w.safetensors --planned", "--planned means nothing for two"),

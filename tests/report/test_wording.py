@@ -14,7 +14,7 @@ import pytest
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict
-from common.pairs.arrays import compare_arrays
+from common.pairs.arrays import PairVerdict, compare_arrays
 from common.report.text import print_pair, print_verdict
 from common.settings.arguments import all_settings
 from common.settings.config import Config
@@ -98,6 +98,15 @@ def wrong(name: str) -> Check:
     return check(name, passed=False, distance=0.5, where=where, step=step, diverged=diverged)
 
 
+def two_runs() -> None:
+    right = [check("forward", where="logits/before[0, 1]"), check("weights", tolerance=None)]
+    notes = ["the first: jax scratch on cpu:0, float64"]
+    print_pair(PairVerdict(right, notes), "a.json against b.json")
+    far = check("trajectory", passed=False, distance=0.5, where="step 4", note="first at step 2")
+    print_pair(PairVerdict([*right, far], notes), "a.json against b.json")
+    print_pair(PairVerdict([], notes, ["lr is 0.1 and 0.2"]), "a.json against b.json")
+
+
 def two_files() -> None:
     random = np.random.RandomState(0)
     drawn = {name: random.standard_normal((4, 3)) for name in "abcd"}
@@ -115,7 +124,7 @@ def two_files() -> None:
 
 SCENES: list[Callable[[], None]] = [
     *(everything_right, briefly_with_suites_that_some_lack, only_a_suite_that_some_lack),
-    *(one_framework, gpus_and_hidden_steps, every_failed_check, two_files),
+    *(one_framework, gpus_and_hidden_steps, every_failed_check, two_runs, two_files),
 ]
 
 
