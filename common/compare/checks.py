@@ -15,6 +15,7 @@ from common.compare.distances import Distance, compare
 from common.compare.findings import Check, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Steps
+from common.compare.recorded_steps import Recomputed
 from common.compare.runs import (
     LAYERS,
     NUMERICAL,
@@ -74,23 +75,17 @@ def arrays(name: str, run: RecordedRun, peers: Peers) -> Check | None:
 
 
 def steps(run: RecordedRun, recomputed: Steps, suite: Suite) -> Check | None:
-    """How far the steps are from NumPy's, in the quantity nearest to failing; none is hidden."""
+    """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
     if step := left_out(run):
         note = f"{last_bias(run.record.config.shapes())} stays as it was in step {step}"
         return failed(note).model_copy(update={"step": step})
-    if (found := recomputed.get(run)) is None:
-        return None
-    if found.mispredicted:
+    found = recomputed.get(run)
+    if found and found.mispredicted:
         return failed(found.mispredicted)
-    worst = nearest_to_failing(
-        farthest(kind, distances, run.limits[kind]) for kind, distances in found.steps.items()
-    )
-    worst.steps, worst.hidden = len(found.steps["loss"]), len(found.hidden)
-    if found.hidden and worst.passed:
-        lost = ", ".join(map(str, found.hidden))
-        worst.note = f"rounding hides how weights moved: not compared in step {lost}"
-        worst.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
-    return worst
+    check = steps_of(run, found)
+    if check and check.hidden and check.passed:
+        check.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
+    return check
 
 
 def left_out(run: RecordedRun) -> int | None:
@@ -102,6 +97,21 @@ def left_out(run: RecordedRun) -> int | None:
     shows = rates * losses / 100 > np.finfo(rows.dtype).eps * size
     wrong = np.flatnonzero(shows & (rows[1:] == rows[:-1]).all(axis=1))
     return int(wrong[0]) + 1 if len(wrong) else None
+
+
+def steps_of(run: RecordedRun, recomputed: Recomputed | None) -> Check | None:
+    """How far the recorded steps are from NumPy's: the quantity nearest to failing."""
+    if recomputed is None:
+        return None
+    worst = nearest_to_failing(
+        farthest(kind, distances, run.limits[kind]) for kind, distances in recomputed.steps.items()
+    )
+    if recomputed.hidden and worst.passed:
+        lost = ", ".join(map(str, recomputed.hidden))
+        worst.note = f"rounding hides how weights moved: not compared in step {lost}"
+    worst.steps = len(recomputed.steps["loss"])
+    worst.hidden = len(recomputed.hidden)
+    return worst
 
 
 def curve(run: RecordedRun, peers: Peers) -> Check | None:
