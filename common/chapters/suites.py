@@ -289,5 +289,3 @@ _ON_CPUS: Final = (*_scratch(), *_concise(), *_strategies(), *_transformers())
 
 SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
 """The suites that the sessions run; those on GPUs come after the ones that they repeat."""
-
-SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))
