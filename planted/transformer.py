@@ -1,4 +1,4 @@
-"""Bugs of a transformer that is split: its vocabulary, its tokens, the norm of its gradient."""
+"""Bugs of a transformer that is split: its words, tokens and experts, its gradient's norm."""
 
 from importlib import import_module
 from typing import Any, Final
@@ -8,15 +8,19 @@ import numpy as np
 from common.base.arrays import on_host
 from planted.bug import Right, bug
 from planted.strategies import HAND, OPS
-from planted.tensors import scaled
+from planted.tensors import scaled, without
 
 GPT: Final = "frameworks.{}.gpt"
+MOE: Final = "frameworks.{}.moe"
 DATA: Final = {"strategies float64-gpt-data": (1,)}
 PIPELINE: Final = {"strategies float64-gpt-pipeline": (3,)}
 TENSOR: Final = {"strategies float64-gpt-tensor": (2,)}
+EXPERTS: Final = {"strategies float64-moe-expert": (2,)}
 RESUMED: Final = {**TENSOR, "strategies float64-gpt-resumed": (2,)}
 MICROBATCHES: Final = 7
 """Of the pipeline, each of one sequence."""
+COUNT: Final = 4
+"""Of experts, of which each of two devices has half."""
 LARGE: Final = 1e200
 
 
@@ -81,3 +85,53 @@ def padding_counts_as_tokens(right: Right, X: Any, y: Any, split: Any) -> Any:
 def bias_twice(right: Right, name: str, Y: Any, params: Any) -> Any:
     """Add a bias or position on each device. Right: biases and positions 2 times."""
     return right(name, Y, scaled(params, right.devices))
+
+
+@bug("pytorch/pytorch#160285", EXPERTS, HAND + ".expert:accumulate")
+def experts_summed(right: Right, ops: Any, grads: Any, further: Any) -> None:
+    """Scale experts' gradients as if they were averaged. Right: that of experts 2 times."""
+    of_experts = any(".up." in name and ".moe." in name for name in further)
+    right(ops, grads, scaled(further, right.devices) if of_experts else further)
+
+
+@bug("huggingface/transformers#48205", EXPERTS, HAND + ".expert:back")
+def router_partial(right: Right, replica: Any, function: Any, *rest: Any) -> Any:
+    """Give the router the gradient of local experts only."""
+    grads, further = right(replica, function, *rest)
+    if function is replica.net.combine:
+        other = [range(COUNT // 2, COUNT), range(COUNT // 2)]
+        for device, experts in enumerate(other):
+            for expert in experts:
+                lost = slice(expert, None, COUNT)
+                grads[device] = without(right, grads[device], lost)
+    return grads, further
+
+
+@bug("NVIDIA/Megatron-LM#3768", EXPERTS, HAND + ".expert:allreduce")
+def balance_of_a_shard(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    """Balance the experts of each shard by itself."""
+    if kind == "gradients":
+        return right(ops, tensors, kind, group)
+    return [scaled(loads, right.devices) for loads in tensors]
+
+
+@bug("NVIDIA-NeMo/Automodel#1408", EXPERTS, MOE + ":balance_loss_and_grad")
+def balance_without_gradient(right: Right, *args: Any, **more: Any) -> Any:
+    """Leave out the auxiliary loss's gradient. Right: that of the auxiliary loss 0 times."""
+    loss, grad = right(*args, **more)
+    return loss, 0 * grad
+
+
+@bug("pytorch/torchtitan#1593", EXPERTS, MOE + ":load")
+def load_counted_twice(right: Right, chosen: Any) -> Any:
+    """Count tokens again when a layer is recomputed. Right: that of the auxiliary loss 2 times."""
+    return 2 * right(chosen)
+
+
+@bug("deepspeedai/DeepSpeed#8475", EXPERTS, HAND + ".mesh:allreduce")
+def mean_of_norms(right: Right, ops: Any, tensors: Any, *more: Any) -> Any:
+    """Average the norms of devices with other experts."""
+    if isinstance(tensors[0], dict):
+        return right(ops, tensors, *more)
+    sums = right(ops, [squares**0.5 for squares in tensors], *more)
+    return [(total / right.devices) ** 2 for total in sums]

@@ -1,20 +1,24 @@
 """The chapter of strategies: LeNet, or a small transformer, split over devices."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import NO_NATIVE
 from common.chapters import scratch
-from common.chapters.spec import SUMS, ChapterSpec, Options, Task, meanings, option
+from common.chapters.spec import SUMS, ChapterSpec, Options, Settings, Task, meanings, option
 from common.parallel import strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import Net, gpt, lenet
+from common.parallel.nets import Experts, Net, gpt, lenet
 from common.parallel.plans import Plan
 from common.parallel.strategies.context import EXCHANGES
 from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
 STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
 """The strategies; the first is the default."""
+
+OF_EXPERTS: Final = {"expert": strategies.OF_EXPERTS["expert"].words}
+"""The strategy of a mixture of experts."""
 
 SCHEDULES: Final = {
     "1f1b": "a stage passes a microbatch back as soon as it can",
@@ -28,6 +32,7 @@ SCHEDULES: Final = {
 NETS: Final = {
     "lenet": "the book's, by SGD with momentum, on garments",
     "gpt": "a small transformer, by Adam, on sums such as 27+58=",
+    "moe": "gpt, in which every second MLP is a mixture of 4 experts",
 }
 """The nets; the first is the default."""
 
@@ -38,7 +43,11 @@ class StrategiesOptions(Options):
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
-    strategy: str = option("data", f"{meanings(STRATEGIES)} (%(default)s)", known=STRATEGIES)
+    strategy: str = option(
+        "data",
+        f"{meanings(STRATEGIES | OF_EXPERTS)} (%(default)s)",
+        known=STRATEGIES | OF_EXPERTS,
+    )
     replicas: int = option(
         1,
         "R model-parallel groups, each of which splits the net; "
@@ -73,14 +82,14 @@ class StrategiesOptions(Options):
     net: str = option("lenet", f"{meanings(NETS)} (%(default)s)", known=NETS)
     depth: int = option(
         None,
-        "lenet: D dense layers of 128 more before the last one (0); gpt: D blocks (2)",
+        "lenet: D dense layers of 128 more before the last one (0); gpt, moe: D blocks (2)",
         least=0,
         most=DEPTH,
         metavar="D",
     )
     clip: float = option(
         None,
-        "gpt: scale the gradient to a norm of C at most; 0: never (1)",
+        "gpt, moe: scale the gradient to a norm of C at most; 0: never (1)",
         type=distance,
         least=0,
         most=1e9,
@@ -95,13 +104,34 @@ class StrategiesOptions(Options):
     contiguous: bool = option(
         False, "context: consecutive tokens on each device, not zigzag: work is uneven"
     )
+    top_k: int = option(
+        2, "moe: each token goes to K experts (%(default)s)", most=Experts.count, metavar="K"
+    )
+    capacity: float = option(
+        0.0,
+        "moe: of a device's tokens, an expert takes C times an equal share and drops others; "
+        "0: it drops none (%(default)s)",
+        type=distance,
+        least=0,
+        most=1e9,
+        metavar="C",
+    )
+    balance: float = option(
+        0.01,
+        "moe: the weight of the auxiliary loss, which is least where experts are chosen equally "
+        "often (%(default)s)",
+        type=distance,
+        least=0,
+        most=1e9,
+        metavar="B",
+    )
     native: bool = option(
         False, "use the framework's native version instead of the hand-written one"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        gpt = self.net == "gpt"
+        gpt = self.net != "lenet"
         defaults: dict[str, int | float] = {"microbatches": 4 if self.strategy == "pipeline" else 1}
         defaults |= {"depth": 2 if gpt else 0, "clip": 1.0 if gpt else 0.0}
         for name, default in defaults.items():
@@ -110,18 +140,26 @@ class StrategiesOptions(Options):
 
     @property
     def idle(self) -> tuple[str, ...]:
-        return ("momentum",) if self.net == "gpt" else ("net", "clip")
+        idle = {"lenet": ("net", "clip", *ROUTING), "gpt": ("momentum", *ROUTING)}
+        return idle.get(self.net, ("momentum",))
 
     @property
     def task(self) -> Task:
-        return SUMS if self.net == "gpt" else super().task
+        return super().task if self.net == "lenet" else SUMS
 
     @property
     def state(self) -> tuple[str, ...]:
-        return ("momentum", "variance") if self.net == "gpt" else ("momentum",)
+        return ("momentum",) if self.net == "lenet" else ("momentum", "variance")
 
     def network(self) -> Net:
-        return gpt(self.depth) if self.net == "gpt" else lenet(self.depth)
+        if self.net == "lenet":
+            return lenet(self.depth)
+        experts = Experts(top_k=self.top_k, capacity=self.capacity, balance=self.balance)
+        return gpt(self.depth, experts if self.net == "moe" else None)
+
+    def shards(self, devices: int) -> int | None:
+        """Those of which experts drop tokens separately."""
+        return self.parts(devices) if self.net == "moe" and self.capacity else None
 
     def plan(self, devices: int) -> Plan:
         net, where = self.network(), (self.strategy, devices, self.replicas)
@@ -134,12 +172,29 @@ class StrategiesOptions(Options):
     def refusal(self, devices: int) -> str:
         if self.net == "gpt" and not self.depth:
             return "--net gpt needs a block: ask for a --depth of 1 or more"
-        return self._without_meaning(devices) or self._impossible(devices)
+        if self.net == "moe" and self.depth < 2:
+            return "--net moe has experts in every second block: ask for a --depth of 2 or more"
+        reasons = self._of_experts() or self._without_meaning(devices)
+        return reasons or self._impossible(devices)
+
+    def _of_experts(self) -> str:
+        """Which flag is for experts where there are none, or not for them."""
+        if self.net == "moe":
+            if self.strategy not in strategies.OF_EXPERTS:
+                return f"--net moe is for --strategy data or expert, not for {self.strategy}"
+            single = self.microbatches == 1
+            why = "its auxiliary loss is that of the whole minibatch"
+            return "" if single else f"--microbatches means nothing for --net moe: {why}"
+        if self.strategy == "expert":
+            return f"--strategy expert is for --net moe: {self.net} has no experts"
+        given = (name for name in ROUTING if getattr(self, name) != STANDARD[name])
+        flag = next(given, "").replace("_", "-")
+        return flag and f"--{flag} means nothing for --net {self.net}: it is for moe"
 
     def _without_meaning(self, devices: int) -> str:
         """Which flag means nothing beside the others."""
-        if self.net == "gpt" and self.momentum != 0.9:
-            return "--momentum means nothing for --net gpt: it is trained by Adam"
+        if self.net != "lenet" and self.momentum != 0.9:
+            return f"--momentum means nothing for --net {self.net}: it is trained by Adam"
         if self.net == "lenet" and self.clip:
             return "--clip means nothing for --net lenet: it is for gpt"
         for name, strategy in OWN.items():
@@ -176,8 +231,9 @@ class StrategiesOptions(Options):
         return self.plan(devices).usage(examples, itemsize, len(self.state) * itemsize)
 
     def parts(self, devices: int) -> int:
-        sharded = strategies.STRATEGIES[self.strategy].sharded
-        return devices if sharded or self.strategy == "data" else self.replicas
+        plans = {**strategies.STRATEGIES, **strategies.OF_EXPERTS}
+        sharded = plans[self.strategy].sharded or self.strategy == "data"
+        return devices if sharded else self.replicas
 
     def way(self) -> str:
         several = self.replicas > 1 and self.strategy != "data"
@@ -198,8 +254,24 @@ OWN: Final = {
 }
 """The strategy that an option is for."""
 
+ROUTING: Final = ("top_k", "capacity", "balance")
+"""Options of mixtures of experts."""
+
 STANDARD: Final = {each.name: each.default for each in fields(StrategiesOptions)}
 
+
+OF_SUMS: Final[Mapping[str, Settings]] = {
+    "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
+    "quick": {
+        "batch_size": 32,
+        "lr": 0.003,
+        "lr_decay": "linear",
+        "epochs": 6,
+        "train_examples": 8000,
+        "test_examples": 2000,
+    },
+}
+"""Presets of transformers."""
 
 CHAPTER: Final = ChapterSpec(
     name="strategies",
@@ -211,17 +283,5 @@ CHAPTER: Final = ChapterSpec(
         "book": {**scratch.CHAPTER.presets["book"], "lr": 0.02},
         "quick": {**scratch.CHAPTER.presets["quick"], "lr": 0.03},
     },
-    others={
-        "gpt": {
-            "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
-            "quick": {
-                "batch_size": 32,
-                "lr": 0.003,
-                "lr_decay": "linear",
-                "epochs": 6,
-                "train_examples": 8000,
-                "test_examples": 2000,
-            },
-        }
-    },
+    others={"gpt": OF_SUMS, "moe": OF_SUMS},
 )

@@ -241,7 +241,7 @@ def _gpt(
     more_devices: tuple[int, ...],
     alone_in: str = "float64-gpt-data",
     repeats: str = "",
-    **settings: str | int,
+    **settings: str | float,
 ) -> Suite:
     dtype = name.partition("-")[0]
     every: Settings = {**_GPT, "dtype": dtype, **settings}
@@ -285,7 +285,17 @@ def _transformers() -> Iterator[Suite]:
     yield _gpt("float32-gpt-tensor", (), (2, 3), "float32-gpt-data", strategy="tensor")
 
 
-_ON_CPUS: Final = (*_scratch(), *_concise(), *_strategies(), *_transformers())
+def _mixtures() -> Iterator[Suite]:
+    """Mixtures of experts; 4 are 2, 1 and 1. Shards decide which tokens experts drop."""
+    mixture = partial(_gpt, net="moe", depth=2)
+    yield mixture("float64-moe-data", (), (1, 2), "", strategy="data")
+    expert = partial(mixture, alone_in="float64-moe-data", strategy="expert")
+    yield expert("float64-moe-expert", (), (1, 2, 3))
+    yield expert("float64-moe-capacity", (), (2, 3), alone_in="", capacity=1.0)
+    yield expert("float64-moe-expert-mesh", (), (4,), replicas=2)
+
+
+_ON_CPUS: Final = (*_scratch(), *_concise(), *_strategies(), *_transformers(), *_mixtures())
 
 SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
 """The suites that the sessions run; those on GPUs come after the ones that they repeat."""

@@ -97,6 +97,8 @@ GPT: Final[dict[str, Row]] = {
 }
 """The same, 2026-11-30, by all its suites in PyTorch and MXNet, and plain `nox`'s in all."""
 
+MOE: Final[dict[str, Row]] = GPT
+
 LARGE: Final = {"gradient": Tolerance(1e-1, 3.1e-2), "second": Tolerance(5e-3, 5.1e-4)}
 """Of a large net no step is recomputed, so that no flipped unit is known. The second loss shows the
 first update; there, it is 12 % above the first loss.
@@ -169,4 +171,5 @@ LIMITS: Final = {
         spread={("quick", "sums"): Tolerance(0.2, 0.082)},
         floor={("quick", "sums"): Tolerance(0.65, 0.811)},
     ),
+    "moe": Limits(_by_dtype(MOE), beginning=20, curve=Tolerance(0.3, 0.13)),
 }

@@ -21,8 +21,11 @@ class GPT(Pass):
         blocks = [k for k in self.weights if k.endswith(".qkv.bias")]
         for name in (k.partition(".")[0] for k in blocks):
             hidden = self.residual(hidden, f"{name}.attention", self.attention)
-            hidden = self.residual(hidden, f"{name}.mlp", self.mlp)
+            hidden = self.feed_forward(hidden, name)
         return self.times(self.layer_norm(hidden, "head"), "head")
+
+    def feed_forward(self, hidden: Array, name: str) -> Array:
+        return self.residual(hidden, f"{name}.mlp", self.mlp)
 
     def embed(self, X: Array) -> Array:
         weight = self.weights["embed.weight"]

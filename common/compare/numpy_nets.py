@@ -1,6 +1,6 @@
 """The nets in NumPy, and a step of training: the gradient, and what its rounding is relative to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
@@ -10,6 +10,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare.distances import largest, wide
 from common.compare.numpy_gpt import GPT
+from common.compare.numpy_moe import MoE
 from common.compare.numpy_pass import MOMENTUM, Bounds, Pass, Unit, through
 from common.models.nets import BLOCKS, STAGES
 
@@ -62,8 +63,21 @@ class ResNet18(Pass):
         return self.relu(out + shortcut)
 
 
-NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet, "gpt": GPT}
+NETS: Final[Mapping[str, type[Pass]]] = {
+    "scratch": LeNet,
+    "concise": ResNet18,
+    "strategies": LeNet,
+    "gpt": GPT,
+    "moe": MoE,
+}
 """By `Config.net`."""
+
+Net = str | Callable[..., Pass]
+"""One of `NETS`, or what makes a pass from weights and shards."""
+
+
+def net_of(net: Net) -> Callable[..., Pass]:
+    return NETS[net] if isinstance(net, str) else net
 
 
 @dataclass(frozen=True)
@@ -85,17 +99,18 @@ class Step:
     averaged: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-def logits(net: str, X: Array, weights: Mapping[str, Array]) -> Array:
+def logits(net: Net, X: Array, weights: Mapping[str, Array]) -> Array:
     """The logits of examples in evaluation mode, in float64."""
     exact = doubled(weights)
     parts = [X[i : i + AT_ONCE].astype(np.float64) for i in range(0, len(X), AT_ONCE)]
-    return np.concatenate([NETS[net](exact).forward(part) for part in parts])
+    return np.concatenate([net_of(net)(exact).forward(part) for part in parts])
 
 
-def step(net: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
-    run = NETS[net](doubled(weights), shards)
+def step(net: Net, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
+    run = net_of(net)(doubled(weights), shards)
     output = run.forward(X.astype(np.float64))
     loss, d = cross_entropy(output, y)
+    loss += run.auxiliary
     run.backward(d)
     loss_scale = max(loss, largest(output))
     scales = {k: run.added.get(k) or largest(grad) or 1.0 for k, grad in run.gradients.items()}
@@ -150,11 +165,11 @@ class Doubt:
     """The `units` in doubt of a step, nearest to zero first."""
 
     def __init__(
-        self, net: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
+        self, net: Net, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
     ) -> None:
-        rounded = NETS[net](weights, shards)
+        rounded = net_of(net)(weights, shards)
         rounded.forward(X)
-        self.exact = NETS[net](doubled(weights), shards)
+        self.exact = net_of(net)(doubled(weights), shards)
         _, self.d = cross_entropy(self.exact.forward(X.astype(np.float64)), y)
         self.exact.backward(self.d)
         self.right = self.exact.gradients

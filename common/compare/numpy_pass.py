@@ -39,7 +39,7 @@ class Pass:
     Each of `shards` is normalized by itself; without any, running statistics are used.
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
     is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
-    the number of terms.
+    the number of terms. `auxiliary` is a part of the loss besides the cross-entropy.
     `seen` has the mean and the variance of each shard, by the names of running statistics,
     `averaged` the number of pixels that each is over.
     Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
@@ -55,6 +55,7 @@ class Pass:
         self.averaged: dict[str, list[int]] = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
+        self.auxiliary = 0.0
 
     def forward(self, X: Array) -> Array:
         raise NotImplementedError

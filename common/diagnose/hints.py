@@ -27,7 +27,7 @@ CLOSE: Final = 100
 def hint(run: RecordedRun, recomputed: Recomputed) -> str:
     """A line on what fits a run where it is wrong first; empty if nothing does."""
     limits, ours = run.limits, run.arrays["logits/before"]
-    if run.record.config.net == "gpt":
+    if run.record.config.net in ("gpt", "moe"):
         return (text := token_hint(run, recomputed)) and f"{FITS}{text}"
     if distance(ours, recomputed.expected["logits/before"])[0] > limits["forward"]:
         X = pixels(run.arrays["probe/images"], run.record.config.dtype)
@@ -85,7 +85,7 @@ def update_of(run: RecordedRun, number: int) -> Update:
     moved -= step.vector(carried) if carried else 0
     counts = {"devices": run.devices, "microbatches": config.settings().get("microbatches", 1)}
     several = {what: count for what, count in counts.items() if count > 1}
-    what = *step.minibatch[:4], step.by_name(moved), carried, run.shards or 1, several
+    what = config.net, *step.minibatch[1:4], step.by_name(moved), carried, run.shards or 1, several
     others = {0, number - 2, number, *(k * (number - 1) for k in several.values())} - {-1}
     rates = {t + 1: config.learning_rate(t) / step.lr for t in others if config.lr_decay != "none"}
     return Update(*what, config.batch_size, CLOSE * run.limits["update"], step.momentum, rates)

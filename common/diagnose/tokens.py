@@ -1,6 +1,6 @@
 """Which mistake fits a wrong step of the transformer: in its loss over tokens, or in clipping."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from common.base.arrays import Array, part
 from common.chapters.strategies import StrategiesOptions
 from common.compare import numpy_nets
 from common.compare.distances import distance
-from common.compare.numpy_gpt import GPT
-from common.compare.numpy_nets import cross_entropy, doubled
-from common.compare.recorded_steps import Recomputed, RecordedStep, weights_after
+from common.compare.numpy_moe import MoE
+from common.compare.numpy_nets import cross_entropy, doubled, net_of
+from common.compare.recorded_steps import Recomputed, RecordedStep, net_of_run, weights_after
 from common.compare.runs import RecordedRun
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
@@ -50,7 +50,8 @@ def logits_hint(run: RecordedRun, logits: Array, counts: Mapping[str, int]) -> s
     for what, k in counts.items():
         ends = (".proj.bias", ".down.bias", ".position")
         scaled = {name: k * values for name, values in weights.items() if name.endswith(ends)}
-        if distance(logits, numpy_nets.logits("gpt", probe, {**weights, **scaled}))[0] < NEAR:
+        fits = numpy_nets.logits(net_of_run(run), probe, {**weights, **scaled})
+        if distance(logits, fits)[0] < NEAR:
             return f"the first logits have biases and positions {k} times, the number of {what}"
     if tokens := tokens_of(run):
         rows = np.empty_like(weights["embed.position"])
@@ -75,8 +76,8 @@ def mistakes(
     step: RecordedStep, counts: Mapping[str, int], tokens: list[list[int]]
 ) -> Iterator[tuple[str, Array]]:
     """What a step may take for the gradient of the loss, in words and as a vector (n,)."""
-    _, X, y, weights, _ = step.minibatch
-    net = GPT(doubled(weights))
+    make, X, y, weights, shards = step.minibatch
+    net = net_of(make)(doubled(weights), shards)
     logits = net.forward(X)
     _, right = cross_entropy(logits, y)
 
@@ -85,6 +86,8 @@ def mistakes(
         net.backward(d)
         return step.vector(net.gradients)
 
+    if isinstance(net, MoE):
+        yield from mistakes_of_experts(step, net, lambda: gradient(right), counts)
     counted = (y >= 0)[..., None] / (y >= 0).sum()
     label = (np.arange(logits.shape[-1]) == y[..., None]) * counted
     yield "lacks that of the sum of exponentials", gradient(-label)
@@ -112,6 +115,24 @@ def mistakes(
             f"is that of a softmax over the words of one of {k} {what}",
             gradient(local * counted - label),
         )
+
+
+def mistakes_of_experts(
+    step: RecordedStep, net: MoE, gradient: Callable[[], Array], counts: Mapping[str, int]
+) -> Iterator[tuple[str, Array]]:
+    """The same of a mixture of experts; `gradient` backpropagates through the net."""
+    right = gradient()
+    exact = step.by_name(right)
+    experts = [name for name in exact if ".moe.up." in name or ".moe.down." in name]
+    for what, k in counts.items():
+        scaled = {name: k * exact[name] for name in experts}
+        yield f"has that of experts {k} times, the number of {what}", step.vector(exact | scaled)
+    net.balance, balance = 0.0, net.balance
+    auxiliary = right - gradient()
+    net.balance = balance
+    for times in (0, 2):
+        wrong = right + (times - 1) * auxiliary
+        yield f"has that of the auxiliary loss {times} times", wrong
 
 
 def clipped_parts(step: RecordedStep) -> list[float]:

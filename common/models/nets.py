@@ -104,6 +104,29 @@ def gpt_shapes(
     return shapes | last if vocabulary else shapes
 
 
+def with_experts(shapes: Shapes, count: int) -> Shapes:
+    """The same decoder, with every second MLP a mixture of `count` experts, which are 2 h wide."""
+    mixed: Shapes = {}
+    for name, shape in shapes.items():
+        block, of_mlp, tensor = name.partition(".mlp.")
+        if not of_mlp or int(block.removeprefix("block")) % 2:
+            mixed[name] = shape
+        elif tensor == "norm.weight":
+            mixed |= _experts(f"{block}.moe", count, *shape)
+    return mixed
+
+
+def _experts(name: str, count: int, hidden: int) -> Shapes:
+    """A norm, a router, and experts, which have the first axis of each of their tensors."""
+    return _norm(f"{name}.norm", hidden) | {
+        f"{name}.router.weight": (hidden, count),
+        f"{name}.up.weight": (count, hidden, 2 * hidden),
+        f"{name}.up.bias": (count, 2 * hidden),
+        f"{name}.down.weight": (count, 2 * hidden, hidden),
+        f"{name}.down.bias": (count, hidden),
+    }
+
+
 def deviation(name: str, shapes: Shapes) -> float:
     """The standard deviation of an initial weight: the book's, or GPT-2's.
 

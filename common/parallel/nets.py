@@ -16,6 +16,7 @@ from common.models.nets import (
     lenet_shapes,
     resnet18_shapes,
     trainable,
+    with_experts,
 )
 
 RECOMPUTE: Final = ("none", "selective", "full")
@@ -52,6 +53,26 @@ NO_BLOCKS: Final = Blocks(0, 0, 0, recompute="layers")
 
 
 @dataclass(frozen=True)
+class Experts:
+    """Of a mixture of `count` experts, each token chooses `top_k`.
+
+    Of a device's tokens, an expert takes `capacity` times as many as if all experts were chosen
+    equally often, and drops others; 0: it drops none. `balance` is the weight of the auxiliary
+    loss.
+    """
+
+    count: int = 4
+    top_k: int = 2
+    capacity: float = 0.0
+    balance: float = 0.01
+
+    def slots(self, tokens: int) -> int:
+        """The tokens that a device may send to an expert; of those that stay empty, zeros."""
+        most = math.ceil(self.capacity * self.top_k * tokens / self.count) or tokens
+        return max(1, min(most, tokens))
+
+
+@dataclass(frozen=True)
 class Net:
     """Consecutive layers.
 
@@ -59,7 +80,8 @@ class Net:
     layer, in order, `positions` has the number of places of an image where it is applied,
     `inputs` the elements of its input for an example. `pairs` are column-parallel and
     row-parallel layers; a transformer's are parts of one layer. A pipeline is cut only between
-    `units` of layers. A transformer's `blocks` say what it keeps and recomputes.
+    `units` of layers. A transformer's `blocks` say what it keeps and recomputes; its MLPs may be
+    mixtures of `experts`.
     """
 
     shapes: Shapes
@@ -68,6 +90,7 @@ class Net:
     pairs: Sequence[tuple[str, str]]
     units: Sequence[Sequence[str]]
     blocks: Blocks = field(default=NO_BLOCKS, kw_only=True)
+    experts: Experts | None = field(default=None, kw_only=True)
 
     @cached_property
     def layers(self) -> list[str]:
@@ -90,6 +113,11 @@ class Net:
         return self.blocks.vocabulary
 
     @cached_property
+    def mixtures(self) -> list[str]:
+        """The layers that are mixtures of experts."""
+        return [name for name in self.layers if name.endswith(".moe")]
+
+    @cached_property
     def size(self) -> Callable[[str], int]:
         """The number of elements of a layer's parameters."""
         sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
@@ -108,6 +136,9 @@ class Net:
             for name, shape in self.shapes.items()
             if len(shape) > 1 and not name.endswith(".bias") and not name.startswith("embed.")
         }
+        if each := self.experts:  # of which a token chooses some
+            chosen = [name for name in sizes if ".moe.up." in name or ".moe.down." in name]
+            sizes |= {name: sizes[name] * each.top_k // each.count for name in chosen}
         layers = {x: sum(sizes.get(y, 0) for y in names) for x, names in self.tensors.items()}
         return {layer: self.positions[layer] * size for layer, size in layers.items()}.__getitem__
 
@@ -191,7 +222,13 @@ def lenet(depth: int) -> Net:
 
 @lru_cache(maxsize=8)  # many plans have the same net
 def transformer(
-    parameters: int, layers: int, hidden: int = 0, heads: int = 0, tokens: int = 1, **how: Any
+    parameters: int,
+    layers: int,
+    hidden: int = 0,
+    heads: int = 0,
+    tokens: int = 1,
+    experts: Experts | None = None,
+    **how: Any,
 ) -> Net:
     """A transformer; an example has so many `tokens`; `how`: further fields of `Blocks`.
 
@@ -213,19 +250,24 @@ def transformer(
         raise RequestError(f"{kv} heads of keys do not divide {heads}: ask for other --kv-heads")
     shapes = gpt_shapes(layers, hidden, heads, words, sizes.sequence, kv, sizes.gated)
     blocks = [[f"block{i}.attention", f"block{i}.mlp"] for i in range(1, layers + 1)]
+    if experts:
+        shapes = with_experts(shapes, experts.count)
+        for i, block in enumerate(blocks[1::2], 1):
+            block[1] = f"block{2 * i}.moe"
     units = [["embed"], *blocks, ["head"]] if words else blocks
     positions = {layer: tokens for unit in units for layer in unit}
     inputs = {layer: tokens * (1 if layer == "embed" else hidden) for layer in positions}
     pairs = [(layer, layer) for block in blocks for layer in block]
-    return Net(shapes, positions, inputs, pairs, units, blocks=sizes)
+    return Net(shapes, positions, inputs, pairs, units, blocks=sizes, experts=experts)
 
 
-def gpt(depth: int) -> Net:
+def gpt(depth: int, experts: Experts | None = None) -> Net:
     """The small transformer that runs, of `depth` blocks; an example is a sequence.
 
     Devices can divide hardly a tensor evenly.
     """
-    return transformer(0, depth, 45, 3, 9, sequence=9, vocabulary=13, recompute="layers")
+    how: dict[str, Any] = {"sequence": 9, "vocabulary": 13, "recompute": "layers"}
+    return transformer(0, depth, 45, 3, 9, experts, **how)
 
 
 def resnet18(width: int) -> Net:

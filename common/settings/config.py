@@ -115,8 +115,12 @@ class Config(BaseModel):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
         given = {"dataset": settings["dataset"] != "auto", "data-dir": settings["data_dir"]}
-        for flag in (flag for flag in given if settings.get("net") == "gpt" and given[flag]):
-            raise RequestError(f"--{flag} means nothing for --net gpt: it learns from sums")
+        for flag in (
+            flag for flag in given if settings.get("net") in ("gpt", "moe") and given[flag]
+        ):
+            raise RequestError(
+                f"--{flag} means nothing for --net {settings['net']}: it learns from sums"
+            )
         if name == "auto":
             name = "book" if kind == "gpu" else chapter.without_gpu
         preset = chapter.preset(name, devices, settings.get("net", ""))
@@ -159,8 +163,8 @@ class Config(BaseModel):
 
     @property
     def net(self) -> str:
-        """The net where nets are told apart: "gpt", or a chapter's own by the chapter's name."""
-        return "gpt" if self.options.net == "gpt" else self.chapter
+        """The net where nets are told apart: "gpt", "moe", or a chapter's by the chapter's name."""
+        return self.options.net if self.options.net in ("gpt", "moe") else self.chapter
 
     def shapes(self) -> Shapes:
         return self.options.shapes()

@@ -31,10 +31,11 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.jax import gpt, lenet, primitives
+    from frameworks.jax import gpt, lenet, moe, primitives
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, np.asarray)
+    nets = {"lenet": lenet, "gpt": gpt, "moe": moe}
+    by_hand = partial(Split, primitives, nets, np.asarray)
     return BySplitting(devices, synchronize, by_hand, native)
 
 

@@ -26,8 +26,9 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.mxnet import gpt, lenet, primitives
+    from frameworks.mxnet import gpt, lenet, moe, primitives
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
+    nets = {"lenet": lenet, "gpt": gpt, "moe": moe}
+    by_hand = partial(Split, primitives, nets, on_host)
     return BySplitting(devices, synchronize, by_hand)

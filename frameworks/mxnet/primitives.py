@@ -47,15 +47,27 @@ def with_empty_batches(function: F) -> F:
     def with_empty_batches(*arguments: Any) -> Any:
         if all(len(each) for each in arguments if isinstance(each, np.ndarray)):
             return function(*arguments)
-        results = function(*(one_example(each) for each in arguments))
+        results = function(*map(one_example, arguments))
         return results[:0] if isinstance(results, np.ndarray) else [each[:0] for each in results]
 
     return cast(F, with_empty_batches)
 
 
+def sums_of_empty_batches(function: F) -> F:
+    """The function of tensors that adds up what is 0 for an example of zeros, also for none."""
+
+    @wraps(function)
+    def sums_of_empty_batches(*arguments: Any, **same: Any) -> Any:
+        return function(*map(one_example, arguments), **same)
+
+    return cast(F, sums_of_empty_batches)
+
+
 def one_example(argument: Any) -> Any:
     """An empty batch with an example of zeros; anything else as it is."""
-    if not isinstance(argument, np.ndarray):
+    if isinstance(argument, dict):
+        return {name: one_example(tensor) for name, tensor in argument.items()}
+    if not isinstance(argument, np.ndarray) or len(argument):
         return argument
     return np.zeros((1, *argument.shape[1:]), argument.dtype, ctx=argument.ctx)
 

@@ -30,11 +30,12 @@ def concise() -> Chapter:
 def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
-    from frameworks.pytorch import gpt, lenet, primitives
+    from frameworks.pytorch import gpt, lenet, moe, primitives
     from frameworks.pytorch.native.launch import launch
     from frameworks.strategies.mesh import Split
 
-    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
+    nets = {"lenet": lenet, "gpt": gpt, "moe": moe}
+    by_hand = partial(Split, primitives, nets, on_host)
     return BySplitting(devices, synchronize, by_hand, native, launch)
 
 

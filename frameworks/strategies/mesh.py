@@ -41,8 +41,13 @@ def loss_and_grads(X: Array, y: Array, split: "Split") -> tuple[list[Tensor], li
     losses: list[Tensor] = []
     grads: list[Kept] = []
     strategy, count = strategy_of(split.plan), int((y >= 0).sum())
-    for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
-        row_losses, row_grads = strategy.loss_and_grads(row, X[shard], y[shard], count)
+    shards = zip(split.rows, split.plan.rows_of(len(X)), strict=True)
+    minibatches = [(row, X[shard], y[shard], count) for row, shard in shards]
+    if split.plan.experts:
+        results = strategy.loss_and_grads_of_rows(minibatches, split.columns)
+    else:
+        results = [strategy.loss_and_grads(*minibatch) for minibatch in minibatches]
+    for row_losses, row_grads in results:
         losses += row_losses
         grads += row_grads
     for column in split.columns:

@@ -108,11 +108,12 @@ class Primitives(Protocol):
 
 
 class Net(Protocol):
-    """The layers of a net in one framework: `lenet.py`, `gpt.py`.
+    """The layers of a net in one framework: `lenet.py`, `gpt.py`, `moe.py`.
 
     `layer` is `finish` of `product`. A transformer's also `enter` by a norm, and blocks add their
     input; of its loss, `largest`, `exponentials_and_label` and `words_loss_and_grad` take the
-    logits of some words.
+    logits of some words. A mixture of experts has `probabilities`, `choices`, their `load` and
+    `routes`, and the layer's parts between messages: `dispatch`, `experts`, `combine`.
     """
 
     def layer(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:

@@ -31,9 +31,10 @@ def strategies() -> Chapter:
     """LeNet, split by each strategy."""
     from common.trainers.strategies import BySplitting
     from frameworks.strategies.mesh import Split
-    from frameworks.tensorflow import gpt, lenet, primitives
+    from frameworks.tensorflow import gpt, lenet, moe, primitives
 
-    by_hand = partial(Split, primitives, {"lenet": lenet, "gpt": gpt}, on_host)
+    nets = {"lenet": lenet, "gpt": gpt, "moe": moe}
+    by_hand = partial(Split, primitives, nets, on_host)
     return BySplitting(devices, synchronize, by_hand, native)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +12,17 @@ from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
 from common.compare import numpy_nets
 from common.compare.distances import distance
+from common.compare.numpy_moe import MoE
 from common.data.dataset import numbers
 from common.data.sums import sums
 from common.models.weights_file import initial_weights
+from common.parallel.shards import shard_bounds
 
 GPT: Final = StrategiesOptions(net="gpt", microbatches=2, depth=1, clip=0.5)
+MIXTURE: Final[dict[str, Any]] = {
+    **{"net": "moe", "strategy": "expert", "balance": 0.5},
+    **{"microbatches": 1, "depth": 2},
+}
 CASES: Final = (
     (3, {"strategy": "data"}),
     (3, {"strategy": "zero2"}),
@@ -25,6 +32,9 @@ CASES: Final = (
     (4, {"strategy": "context", "replicas": 2}),
     (4, {"strategy": "context", "attention": "gather"}),
     (3, {"strategy": "context", "attention": "ulysses", "contiguous": True}),
+    (3, MIXTURE),
+    (3, {**MIXTURE, "strategy": "data"}),
+    (4, {**MIXTURE, "replicas": 2, "capacity": 0.75}),
 )
 """Suites have all strategies; here, some devices have no example in the last step."""
 
@@ -38,13 +48,21 @@ TEXTS, LABELS, *_ = sums()
 class AdamOnOneDevice:
     """Adam (Kingma and Ba, 2015), with the whole gradient clipped."""
 
-    def __init__(self, weights: Mapping[str, Array], clip: float) -> None:
-        self.weights, self.clip, self.steps = dict(weights), clip, 0
+    def __init__(self, weights: Mapping[str, Array], options: Any, shards: int = 1) -> None:
+        self.weights, self.clip, self.steps = dict(weights), options.clip, 0
+        self.shards, self.net = shards, options.net
+        if self.net == "moe":
+            how = {name: getattr(options, name) for name in ("top_k", "capacity", "balance")}
+            self.net = partial(MoE, **how)
         self.m = {name: 0 * values for name, values in weights.items()}
         self.v = {name: 0 * values for name, values in weights.items()}
 
+    def exact(self, X: Array, y: Array) -> numpy_nets.Step:
+        """The loss of a minibatch, and its gradient; shards decide which tokens are dropped."""
+        return numpy_nets.step(self.net, X, y, self.weights, shard_bounds(len(X), self.shards))
+
     def step(self, X: Array, y: Array, lr: float) -> float:
-        right = numpy_nets.step("gpt", X, y, self.weights, [(0, len(X))])
+        right = self.exact(X, y)
         norm = np.sqrt(sum((grad**2).sum() for grad in right.gradients.values()))
         self.steps += 1
         for name, grad in right.gradients.items():
@@ -61,10 +79,10 @@ class AdamOnOneDevice:
         return {**self.weights, **state, "adam/steps": np.array([self.steps])}
 
 
-def start() -> Weights:
+def start(options: StrategiesOptions = GPT) -> Weights:
     """Weights of which none is 0 or 1, so that each is seen to count; larger ones round more."""
     random = np.random.RandomState(2)
-    drawn = initial_weights(GPT.shapes(), 3, "float64")
+    drawn = initial_weights(options.shapes(), 3, "float64")
     return {k: 3 * v + 0.03 * random.standard_normal(v.shape) for k, v in drawn.items()}
 
 
@@ -83,12 +101,11 @@ def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
     strategies: Any, all_devices: Sequence[Any], devices: int, how: Mapping[str, Any]
 ) -> None:
     options = replace(GPT, **how)
-    weights = start()
+    weights = start(options)
     trainer = strategies.trainer(weights, all_devices[:devices], options)
-    right = AdamOnOneDevice(weights, GPT.clip)
+    right = AdamOnOneDevice(weights, options, options.shards(devices) or 1)
     X, y = batch(0)
-    expected = numpy_nets.step("gpt", X, y, weights, [(0, len(X))]).gradients
-    assert far(trainer.gradients(X, y), expected) < EXACT
+    assert far(trainer.gradients(X, y), right.exact(X, y).gradients) < EXACT
     for step, lr in enumerate(RATES):
         X, y = batch(step, 7 if step < 2 else 1)
         loss = trainer.train_batch(X, y, lr)
@@ -96,7 +113,7 @@ def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
         counted, _ = trainer.usage(len(y))
         assert counted == options.usage(devices, len(y), 8)
     assert far(trainer.save(), right.saved()) < EXACT
-    logits = numpy_nets.logits("gpt", X, right.weights)
+    logits = numpy_nets.logits(right.net, X, right.weights)
     np.testing.assert_allclose(trainer.predict(X), logits, rtol=0, atol=EXACT)
 
 
@@ -105,7 +122,7 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
 ) -> None:
     """With the moments, which other devices had, and the number of steps."""
     saved = start()
-    right = AdamOnOneDevice(saved, GPT.clip)
+    right = AdamOnOneDevice(saved, GPT)
     for step, name in enumerate(("data", "context", "zero3", "tensor", "pipeline")):
         devices = all_devices[: 3 - step % 2]
         trainer = strategies.trainer(start(), devices, replace(GPT, strategy=name))
@@ -128,6 +145,14 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
         (replace(GPT, depth=0), 1, "--net gpt needs a block"),
         (replace(GPT, momentum=0.5), 1, "--momentum means nothing for --net gpt"),
         (replace(GPT, net="lenet"), 1, "--clip means nothing for --net lenet"),
+        (replace(GPT, strategy="expert"), 2, "--strategy expert is for --net moe"),
+        (replace(GPT, capacity=1.0), 2, "--capacity means nothing for --net gpt"),
+        (replace(GPT, top_k=1), 2, "--top-k means nothing for --net gpt"),
+        (replace(GPT, **MIXTURE), 5, "5 devices cannot share the 4 experts"),
+        (replace(GPT, **MIXTURE | {"depth": 1}), 1, "--net moe has experts in every second block"),
+        (replace(GPT, **MIXTURE | {"microbatches": 2}), 1, "--microbatches means nothing"),
+        (replace(GPT, **MIXTURE | {"strategy": "tensor"}), 2, "--net moe is for --strategy data"),
+        (replace(GPT, **MIXTURE | {"momentum": 0.5}), 2, "--momentum means nothing for --net moe"),
     ],
 )
 def test_what_cannot_be_split_is_refused(options: Any, devices: int, why: str) -> None:

@@ -1,12 +1,14 @@
 """The nets in NumPy against finite differences."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
+from common.compare.numpy_moe import MoE
 from common.compare.numpy_nets import LeNet
 from common.compare.numpy_pass import Unit
 from common.compare.recorded_steps import explaining
@@ -15,7 +17,7 @@ from common.data.sums import sums
 from common.data.synthetic import synthetic
 from common.models.nets import LENET, resnet18_shapes, trainable
 from common.models.weights_file import initial_weights
-from common.parallel.nets import gpt
+from common.parallel.nets import Experts, gpt
 from common.parallel.shards import shard_bounds
 
 IMAGES, LABELS, *_ = synthetic(12, 1)
@@ -27,8 +29,9 @@ TEXTS, ANSWERS = numbers(TOKENS[:12], NEXT[:12], "float64")
 def start(chapter: str) -> Weights:
     """Weights of which none is 0 or 1, so that each is seen to count."""
     random = np.random.RandomState(1)
-    shapes = {"scratch": LENET, "concise": resnet18_shapes(2), "gpt": gpt(2).shapes}[chapter]
-    drawn = initial_weights(shapes, 0, "float64")
+    shapes = {"scratch": LENET, "concise": resnet18_shapes(2), "gpt": gpt(2).shapes}
+    shapes["moe"] = gpt(2, Experts()).shapes
+    drawn = initial_weights(shapes[chapter], 0, "float64")
     return {
         name: 8 * values if values.ndim > 1 else np.abs(values + 0.1 * random.rand(*values.shape))
         for name, values in drawn.items()
@@ -40,21 +43,33 @@ def far(found: Array, expected: Array) -> float:
 
 
 @pytest.mark.parametrize(
-    ("chapter", "shards"), [("scratch", 1), ("concise", 1), ("concise", 3), ("gpt", 1)]
+    ("chapter", "shards"),
+    [("scratch", 1), ("concise", 1), ("concise", 3), ("gpt", 1), ("moe", 1), ("moe", 3)],
 )
 def test_the_gradient_is_that_of_the_loss(chapter: str, shards: int) -> None:
     weights, random = start(chapter), np.random.RandomState(2)
-    examples, labels = (TEXTS, ANSWERS) if chapter == "gpt" else (X, Y)
+    examples, labels = (TEXTS, ANSWERS) if chapter in ("gpt", "moe") else (X, Y)
+    net = partial(MoE, capacity=0.8, balance=0.5) if chapter == "moe" else chapter
     bounds = shard_bounds(len(examples), shards)
-    right = numpy_nets.step(chapter, examples, labels, weights, bounds)
+    right = numpy_nets.step(net, examples, labels, weights, bounds)
     assert right.gradients.keys() == {name for name in weights if trainable(name)}
     for name, gradient in right.gradients.items():
         along = random.standard_normal(gradient.shape)
         along /= np.abs(along).max()
         sides = ({**weights, name: weights[name] + side * along} for side in (1e-8, -1e-8))
-        ends = [numpy_nets.step(chapter, examples, labels, x, bounds).loss for x in sides]
+        ends = [numpy_nets.step(net, examples, labels, x, bounds).loss for x in sides]
         slope, scale = (ends[0] - ends[1]) / 2e-8, np.linalg.norm(gradient) + 1e-2
         assert abs(slope - float((gradient * along).sum())) < 1e-5 * scale, name
+
+
+def test_experts_drop_the_last_tokens_of_each_shard() -> None:
+    chosen = np.zeros((2, 4, 3), dtype=bool)
+    chosen[..., 0] = chosen[..., 1] = True
+    together = MoE({}, [(0, 2)], capacity=0.75).kept(chosen)  # 0.75 * 2 * 8 tokens / 3: 4 slots
+    assert together[..., :2].any(axis=2).tolist() == [[True] * 4, [False] * 4]
+    apart = MoE({}, [(0, 1), (1, 2)], capacity=0.75).kept(chosen)
+    assert apart[..., 0].tolist() == [[True, True, False, False]] * 2
+    assert (MoE({}, [(0, 2)]).kept(chosen) == chosen).all()
 
 
 def test_a_small_loss_of_large_logits_is_rounded_as_they_are() -> None:

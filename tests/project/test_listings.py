@@ -22,13 +22,17 @@ LISTINGS = {
         *("largest", "exponentials_and_label", "words_loss_and_grad", "one_hot"),
     ),
     "attention": ("scores", "attend_part", "merge", "part_backward"),
+    "moe": (
+        *("__all__", "probabilities", "choices", "load", "routes", "dispatch", "experts"),
+        *("combine", "balance_loss_and_grad"),
+    ),
 }
 """The functions of the listings, in this order, and no others."""
 
 ON_DEVICES = {"tensorflow": ["step"], "jax": ["shard_loss", "one_program"]}
 """What runs on every device, before `forward_backward`: elsewhere it is an ordinary step."""
 
-LONGEST = {"scratch": 116, "concise": 125, "gpt": 140}
+LONGEST = {"scratch": 116, "concise": 125, "gpt": 140, "moe": 85}
 """The most lines of a listing, so that it can be read in one sitting."""
 
 NOT_OF_THE_BOOK = (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from common.parallel.nets import Net
 from common.parallel.plans import Plan
-from common.parallel.strategies import context, data, pipeline, sequence, tensor, zero
+from common.parallel.strategies import context, data, expert, pipeline, sequence, tensor, zero
 
 STRATEGIES: Final[Mapping[str, type[Plan]]] = {
     "data": data.Data,
@@ -19,11 +19,16 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
 }
 """The strategies by name; the first is the default."""
 
+OF_EXPERTS: Final[Mapping[str, type[Plan]]] = {"data": expert.Expert, "expert": expert.Expert}
+"""Those of a mixture of experts: data parallelism is expert parallelism in groups of one device."""
+
 OF_ANY_NET: Final = [name for name, plan in STRATEGIES.items() if not plan.of_tokens]
 
 
-def plan_of(strategy: str, sequence_parallel: bool = False) -> type[Plan]:
+def plan_of(strategy: str, sequence_parallel: bool = False, experts: bool = False) -> type[Plan]:
     """The plans of a strategy."""
+    if experts:
+        return OF_EXPERTS[strategy]
     return sequence.SequenceParallel if sequence_parallel else STRATEGIES[strategy]
 
 
@@ -32,7 +37,7 @@ def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) 
     replicas = devices if strategy == "data" else replicas
     how |= {field.name: getattr(net, field.name) for field in fields(Net)}
     how |= {"strategy": strategy, "devices": devices // replicas, "replicas": replicas}
-    return plan_of(strategy, how.pop("sequence_parallel", False))(**how)
+    return plan_of(strategy, how.pop("sequence_parallel", False), net.experts is not None)(**how)
 
 
 def refusal(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> str:
@@ -41,4 +46,5 @@ def refusal(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any
     if strategy != "data" and rest:
         groups = f"{replicas} groups of one size"
         return f"{groups} take a multiple of {replicas} devices, not {devices}"
-    return plan_of(strategy, how.get("sequence_parallel", False)).refusal(net, group, **how)
+    plan = plan_of(strategy, how.get("sequence_parallel", False), net.experts is not None)
+    return plan.refusal(net, group, **how)

@@ -1,0 +1,83 @@
+"""The plan of expert parallelism: each device has some experts, and a shard of the examples."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from common.parallel.ledger import Ledger
+from common.parallel.nets import Experts, Net
+from common.parallel.plans import Layouts, Plan
+from common.parallel.shards import shard_bounds, shard_sizes
+
+
+class Expert(Plan):
+    """Tokens go to the devices of their experts and come back, forward and backward."""
+
+    words = "as data, with the experts of each layer shared by devices (--net moe)"
+    sharded = True
+    experts: Experts
+
+    @classmethod
+    def refusal(cls, net: Net, group: int, **how: Any) -> str:
+        count = net.experts.count if net.experts else 0
+        if group > count:
+            return f"{group} devices cannot share the {count} experts of a layer"
+        return ""
+
+    def rows_of(self, examples: int) -> list[slice]:
+        """The examples of each replica, such that all devices have consecutive shards."""
+        bounds = shard_bounds(examples, self.replicas * self.devices)
+        firsts, lasts = bounds[:: self.devices], bounds[self.devices - 1 :: self.devices]
+        return [slice(first[0], last[1]) for first, last in zip(firsts, lasts, strict=True)]
+
+    @cached_property
+    def weights(self) -> Layouts:
+        """Experts in order, some on each device; of all else, each device has the whole."""
+        return {x: self.whole(x) if x in self.shared else self.slices(x, 0) for x in self.shapes}
+
+    @cached_property
+    def shared(self) -> list[str]:
+        """The tensors that each device has, whose gradients are summed once in a step."""
+        ends = (".up.weight", ".up.bias", ".down.weight", ".down.bias")
+        cut = {f"{layer}{end}" for layer in self.mixtures for end in ends}
+        return [name for name in self.shapes if name not in cut]
+
+    @cached_property
+    def owned(self) -> list[int]:
+        """The number of experts on each device."""
+        return shard_sizes(self.experts.count, self.devices)
+
+    def slots_of(self, examples: int) -> list[int]:
+        """The tokens that each device may send to an expert, where its group has examples."""
+        tokens = self.positions["head"]
+        return [self.experts.slots(tokens * n) for n in shard_sizes(examples, self.devices)]
+
+    @property
+    def hidden(self) -> int:
+        """The elements of a token's state."""
+        return self.inputs["head"] // self.positions["head"]
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        """Counts tokens there and back, the load of experts, and gradients of shared tensors."""
+        layers = len(self.mixtures)
+        state = layers * self.hidden * ledger.itemsize
+        for source, slots in enumerate(self.slots_of(examples)):
+            for target, experts in enumerate(self.owned):
+                if source != target:
+                    for kind in ("activations", "gradients"):
+                        size = state * slots * experts
+                        ledger.send(size, group[source], group[target], kind, layers)
+                        ledger.send(size, group[target], group[source], kind, layers)
+        load = layers * self.experts.count * ledger.itemsize
+        ledger.allreduce(load, group, "activations", layers)
+        for number in (number for number in group if number >= self.devices):
+            ledger.allreduce(load, (number % self.devices, number), "activations", layers)
+        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
+        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
+
+    def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
+        """With what its experts received, and what others made of its own tokens."""
+        kept, slots = super().memory(examples, device, itemsize, state), self.slots_of(examples)
+        received, made = self.owned[device] * sum(slots), self.experts.count * slots[device]
+        kept["activations"] += len(self.mixtures) * self.hidden * (received + made) * itemsize
+        return kept

@@ -1,0 +1,70 @@
+"""A mixture of experts from scratch, in TensorFlow: of each token, a router chooses some.
+
+A hidden state is (n, s, h), probabilities and choices (n, s, E). What an expert takes is in slots,
+the routes (n, s, E, slots) are 1 where a token is. Of the experts, a device may have some.
+"""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+from tensorflow import Tensor
+
+from frameworks.tensorflow.gpt import enter, gelu, layer, loss
+
+__all__ = ["layer", "loss"]
+
+Params = Mapping[str, Tensor]
+
+
+def probabilities(name: str, X: Tensor, params: Params) -> Tensor:
+    """The router's probabilities of all experts, for each token."""
+    X = enter(name, X, params)
+    return tf.nn.softmax(tf.tensordot(X, params[f"{name}.router.weight"], 1))
+
+
+def choices(k: int, probabilities: Tensor) -> Tensor:
+    """1 at the `k` most probable experts of each token, else 0."""
+    least = tf.math.top_k(probabilities, k).values[..., -1:]
+    return tf.cast(probabilities >= least, probabilities.dtype)
+
+
+def load(chosen: Tensor) -> Tensor:
+    """How many tokens chose each expert (E,)."""
+    return tf.reduce_sum(chosen, (0, 1))
+
+
+def routes(slots: int, chosen: Tensor) -> Tensor:
+    """The slot of each token at its experts, in order; if all are taken, an expert drops it."""
+    tokens = tf.reshape(chosen, (-1, chosen.shape[-1]))
+    places = tf.reshape(tf.cumsum(tokens) * tokens - 1, chosen.shape)  # -1 where it is not chosen
+    numbers = tf.range(slots, dtype=chosen.dtype)
+    return tf.cast(places[..., tf.newaxis] == numbers, chosen.dtype)
+
+
+def dispatch(name: str, X: Tensor, params: Params) -> Tensor:
+    """Tokens in the slots of their experts (E, slots, h); zeros where a slot is empty."""
+    return tf.einsum("nsec,nsh->ech", params["routes"], enter(name, X, params))
+
+
+def experts(name: str, X: Tensor, params: Params) -> Tensor:
+    """What the experts here make of their slots (E, slots, h)."""
+    hidden = X @ params[f"{name}.up.weight"] + params[f"{name}.up.bias"][:, tf.newaxis]
+    return gelu(hidden) @ params[f"{name}.down.weight"] + params[f"{name}.down.bias"][:, tf.newaxis]
+
+
+def combine(probabilities: Tensor, params: Params) -> Tensor:
+    """The sum of what a token's experts made of it, times its probabilities of them."""
+    gates = probabilities[..., tf.newaxis] * params["routes"]
+    return tf.einsum("nsec,ech->nsh", gates, params["outputs"])
+
+
+def balance_loss_and_grad(
+    probabilities: Tensor, load: Tensor, scale: float
+) -> tuple[Tensor, Tensor]:
+    """The auxiliary loss (Fedus et al., 2021), and its gradient by each token's probabilities.
+
+    It is a constant times the sum over experts of mean probability times load, that of all tokens
+    of the minibatch, which has no gradient. So each probability's gradient is `scale` times a load.
+    """
+    grad = scale * load
+    return tf.reduce_sum(probabilities * grad), grad
