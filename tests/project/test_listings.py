@@ -23,7 +23,7 @@ LISTINGS = {
     ),
     "attention": ("scores", "attend_part", "merge", "part_backward"),
     "moe": (
-        *("__all__", "probabilities", "choices", "load", "routes", "dispatch", "experts"),
+        *("probabilities", "choices", "load", "routes", "dispatch", "experts"),
         *("combine", "balance_loss_and_grad"),
     ),
 }
