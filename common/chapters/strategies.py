@@ -276,7 +276,7 @@ OF_SUMS: Final[Mapping[str, Settings]] = {
 CHAPTER: Final = ChapterSpec(
     name="strategies",
     title="LeNet, or a small transformer, split by data, pipeline or tensor parallelism, which the "
-    "book's 'Training on Multiple GPUs' names, or by ZeRO",
+    "book's 'Training on Multiple GPUs' names, by ZeRO, or by tokens and experts",
     heading="LeNet, split in every way",
     options=StrategiesOptions,
     presets={
