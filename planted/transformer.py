@@ -87,14 +87,14 @@ def bias_twice(right: Right, name: str, Y: Any, params: Any) -> Any:
     return right(name, Y, scaled(params, right.devices))
 
 
-@bug("pytorch/pytorch#160285", EXPERTS, HAND + ".mixture:accumulate")
+@bug("pytorch/pytorch#160285", EXPERTS, HAND + ".expert:accumulate")
 def experts_summed(right: Right, ops: Any, grads: Any, further: Any) -> None:
     """Scale experts' gradients as if they were averaged. Right: that of experts 2 times."""
     of_experts = any(".up." in name and ".moe." in name for name in further)
     right(ops, grads, scaled(further, right.devices) if of_experts else further)
 
 
-@bug("huggingface/transformers#48205", EXPERTS, HAND + ".mixture:back")
+@bug("huggingface/transformers#48205", EXPERTS, HAND + ".expert:back")
 def router_partial(right: Right, replica: Any, function: Any, *rest: Any) -> Any:
     """Give the router the gradient of local experts only."""
     grads, further = right(replica, function, *rest)
