@@ -264,7 +264,7 @@ OF_SUMS: Final[Mapping[str, Settings]] = {
     "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
     "quick": {
         "batch_size": 32,
-        "lr": 0.003,
+        "lr": 0.004,
         "lr_decay": "linear",
         "epochs": 6,
         "train_examples": 8000,

@@ -179,13 +179,13 @@ LIMITS: Final = {
     ),
     "strategies": Limits(_by_dtype(LENET), beginning=20, curve=Tolerance(0.1, 1.2e-2), large=LARGE),
     # Rounding decides how early it leaves a plateau, at the end of the second epoch.
-    # Of seeds and frameworks, 2026-11-30: 0.81 to 0.96 on two devices, tensor-parallel.
+    # Of seeds in PyTorch, 2026-11-30: 0.86 to 0.97, and 0.69 to 0.96 at a rate of 0.003.
     "gpt": Limits(
         _by_dtype(GPT),
         beginning=20,
         curve=Tolerance(0.3, 0.13),
-        spread={("quick", "sums"): Tolerance(0.2, 0.082)},
-        floor={("quick", "sums"): Tolerance(0.65, 0.811)},
+        spread={("quick", "sums"): Tolerance(0.3, 0.11)},
+        floor={("quick", "sums"): Tolerance(0.6, 0.86)},
     ),
     "moe": Limits(_by_dtype(MOE), beginning=20, curve=Tolerance(0.3, 0.13)),
 }

@@ -57,7 +57,7 @@ KNOWN: Final = {
     ("fashion-mnist", 134, 23, 67, 4): "ce8172a71cf95ee0",
     ("fashion-mnist", 202, 101, 101, 4): "84f7e5cf3c623ff7",
     ("sums", 35, 7, 7, 9): "1791abde9bb87ba2",
-    ("sums", 8000, 2000, 64, 1000): "fff39638d16fbcc3",
+    ("sums", 8000, 2000, 32, 1500): "75a0617291fa38f1",
     ("synthetic", 4800, 2000, 16, 1200): "879d08bbb6c3f357",
     ("synthetic", 951, 1101, 100, 10): "0c99666be7a4d041",
     ("synthetic", 951, 1101, 100, 3): "5a1db0a5962004d6",
