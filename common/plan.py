@@ -125,15 +125,18 @@ def idle(given: Mapping[str, Any]) -> str:
     """Which of the given flags means nothing beside the others; empty if none."""
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
-    nets |= dict.fromkeys((*MESH, "choose"), "transformer")
+    nets |= dict.fromkeys((*MESH, "choose", "exchange"), "transformer")
     meshed = next(iter(given.keys() & {*MESH[:3]}), "")
     strategies = {
         "schedule": strategy in (None, "pipeline") or "pipeline" in given,
+        "exchange": strategy in (None, "context") and not meshed,
         "replicas": strategy != "data" or bool(meshed),
     }
     hardware = dict.fromkeys(("peak_share", "link", "between", "node", "choose"), ("card", "peak"))
     decided = {"parameters": "hidden", "devices": meshed, **dict.fromkeys(SEARCHED, "choose")}
-    decided |= {"strategy": meshed} if meshed and strategy in ("pipeline", "tensor") else {}
+    decided |= (
+        {"strategy": meshed} if meshed and strategy in ("pipeline", "tensor", "context") else {}
+    )
     needs = {**hardware, "memory": ("choose",), "chunks": ("pipeline",), "spread": ("pipeline",)}
     for flag in given:
         name = f"--{flag.replace('_', '-')}"

@@ -123,6 +123,11 @@ def test_a_mesh_is_shown_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["--net=transformer", "--shards=2", "--strategy=tensor", "--out"], "with --shards, which"),
         (["--net=transformer", "--tensor=2", "--devices=2", "--out"], "--devices means nothing"),
+        (["--net=transformer", "--exchange=ulysses", *ONE], "--exchange means nothing for"),
+        (
+            ["--net=transformer", "--strategy=context", "--pipeline=2", "--out"],
+            "--strategy means nothing with --pipeline",
+        ),
         (["--devices=65", "--out"], "more than 64 devices need --choose, or a mesh"),
         (["--net=transformer", "--parameters=6.7e9", "--hidden=4096", *ONE], "means nothing with"),
     ],

@@ -35,7 +35,7 @@ class Context(Plan):
             return f"{group} devices cannot share the {tokens} tokens of a sequence"
         if how.get("exchange") == "ulysses" and net.blocks.heads % group:
             heads = f"{group} devices do not divide {net.blocks.heads}"
-            return f"--attention ulysses shares heads: {heads}"
+            return f"Ulysses shares heads: {heads}"
         return ""
 
     @cached_property
