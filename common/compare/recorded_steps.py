@@ -9,7 +9,6 @@ A vector (n,) has the entries of all gradients, one gradient after the other.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice, pairwise
 from multiprocessing.pool import ThreadPool
 from typing import Any, Final
@@ -22,7 +21,6 @@ from common.compare import numpy_nets
 from common.compare.adam_steps import Moments, clipped, shown, update
 from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import LIMITS, Tolerances
-from common.compare.numpy_moe import MoE
 from common.compare.numpy_pass import MOMENTUM, Unit
 from common.compare.runs import RecordedRun
 from common.data.dataset import Bytes
@@ -75,19 +73,9 @@ def beginning(run: RecordedRun) -> str:
     """The same for runs that compute the same logits before training, and the same first step."""
     names = ("trace/weights/0/", "trace/images/1", "trace/labels/1", "probe/images")
     inputs = {name: values for name, values in run.arrays.items() if name.startswith(names)}
-    config = run.record.config
-    return f"{run.record.chapter} {config.dtype} {run.shards} {routing(run)} {digest(inputs)}"
-
-
-def routing(run: RecordedRun) -> dict[str, Any]:
-    """How tokens find experts, if there are any."""
-    config, names = run.record.config, ("top_k", "capacity", "balance")
-    return {name: config.settings()[name] for name in names} if config.net == "moe" else {}
-
-
-def net_of_run(run: RecordedRun) -> numpy_nets.Net:
-    """The net, which recomputes steps."""
-    return partial(MoE, **how) if (how := routing(run)) else run.record.config.net
+    return str(
+        (run.record.chapter, run.record.config.dtype, run.shards, run.routing, digest(inputs))
+    )
 
 
 def begin(run: RecordedRun) -> tuple[Array, numpy_nets.Step]:
@@ -156,7 +144,7 @@ def weights_after(run: RecordedRun, step: int) -> Weights:
 
 def probe_logits(run: RecordedRun, step: int) -> Array:
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
-    return numpy_nets.logits(net_of_run(run), probe, weights_after(run, step))
+    return numpy_nets.logits(run.net, probe, weights_after(run, step))
 
 
 def checked_logits(run: RecordedRun) -> dict[int, Array]:
@@ -165,7 +153,7 @@ def checked_logits(run: RecordedRun) -> dict[int, Array]:
     X = pixels(run.arrays["test/images"], config.dtype)
     ends = (config.steps_before(epoch) for epoch in range(1, config.number_of_epochs() + 1))
     due = (step for step in ends if step in kept)
-    return {step: numpy_nets.logits(net_of_run(run), X, weights_after(run, step)) for step in due}
+    return {step: numpy_nets.logits(run.net, X, weights_after(run, step)) for step in due}
 
 
 def wrong_prediction(run: RecordedRun, tested: Mapping[int, Array]) -> str:
@@ -230,7 +218,7 @@ class RecordedStep:
         y = arrays[f"trace/labels/{number}"].astype(np.int64)
         y = np.where(y == 255, -1, y)
         bounds = consecutive(len(y), run.shards or 1)
-        self.minibatch = net_of_run(run), X, y, self.before, bounds
+        self.minibatch = run.net, X, y, self.before, bounds
         self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
         self.scale = self.repeated(self.right.scales)

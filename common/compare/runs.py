@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.spec import Settings, spec
 from common.compare.limits import LIMITS, Tolerances
+from common.compare.numpy_moe import MoE
+from common.compare.numpy_nets import Net
 from common.models.weights_file import digest
 from common.records.record import Record
 from common.records.trace import expected_arrays, traced_steps
@@ -90,6 +92,17 @@ class RecordedRun:
     @property
     def shards(self) -> int | None:
         return self.record.config.options.shards(self.devices)
+
+    @property
+    def routing(self) -> dict[str, Any]:
+        """How tokens find experts, if there are any."""
+        config, names = self.record.config, ("top_k", "capacity", "balance")
+        return {name: config.settings()[name] for name in names} if config.net == "moe" else {}
+
+    @property
+    def net(self) -> Net:
+        """The net, by which NumPy recomputes steps."""
+        return partial(MoE, **self.routing) if self.routing else self.record.config.net
 
     @property
     def beginning(self) -> int:

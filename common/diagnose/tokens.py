@@ -10,7 +10,7 @@ from common.compare import numpy_nets
 from common.compare.distances import distance
 from common.compare.numpy_moe import MoE
 from common.compare.numpy_nets import cross_entropy, doubled, net_of
-from common.compare.recorded_steps import Recomputed, RecordedStep, net_of_run, weights_after
+from common.compare.recorded_steps import Recomputed, RecordedStep, weights_after
 from common.compare.runs import RecordedRun
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
@@ -50,7 +50,7 @@ def logits_hint(run: RecordedRun, logits: Array, counts: Mapping[str, int]) -> s
     for what, k in counts.items():
         ends = (".proj.bias", ".down.bias", ".position")
         scaled = {name: k * values for name, values in weights.items() if name.endswith(ends)}
-        fits = numpy_nets.logits(net_of_run(run), probe, {**weights, **scaled})
+        fits = numpy_nets.logits(run.net, probe, {**weights, **scaled})
         if distance(logits, fits)[0] < NEAR:
             return f"the first logits have biases and positions {k} times, the number of {what}"
     if tokens := tokens_of(run):
