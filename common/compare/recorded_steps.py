@@ -73,9 +73,7 @@ def beginning(run: RecordedRun) -> str:
     """The same for runs that compute the same logits before training, and the same first step."""
     names = ("trace/weights/0/", "trace/images/1", "trace/labels/1", "probe/images")
     inputs = {name: values for name, values in run.arrays.items() if name.startswith(names)}
-    return str(
-        (run.record.chapter, run.record.config.dtype, run.shards, run.routing, digest(inputs))
-    )
+    return f"{run.record.config.dtype} {run.shards} {run.routing} {digest(inputs)}"
 
 
 def begin(run: RecordedRun) -> tuple[Array, numpy_nets.Step]:
