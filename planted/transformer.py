@@ -87,7 +87,7 @@ def bias_twice(right: Right, name: str, Y: Any, params: Any) -> Any:
     return right(name, Y, scaled(params, right.devices))
 
 
-@bug("pytorch/pytorch#160285", EXPERTS, HAND + ".expert:accumulate")
+@bug("pytorch/pytorch#160285", EXPERTS, HAND + ".tensor:accumulate")
 def experts_summed(right: Right, ops: Any, grads: Any, further: Any) -> None:
     """Scale experts' gradients as if they were averaged. Right: that of experts 2 times."""
     of_experts = any(".up." in name and ".moe." in name for name in further)
@@ -95,27 +95,26 @@ def experts_summed(right: Right, ops: Any, grads: Any, further: Any) -> None:
 
 
 @bug("huggingface/transformers#48205", EXPERTS, HAND + ".expert:back")
-def router_partial(right: Right, replica: Any, function: Any, *rest: Any) -> Any:
+def router_partial(right: Right, replica: Any, *given: Any) -> Any:
     """Give the router the gradient of local experts only."""
-    grads, further = right(replica, function, *rest)
-    if function is replica.net.combine:
+    *some, output_grads, grads, what = given
+    if what == "probabilities":
         other = [range(COUNT // 2, COUNT), range(COUNT // 2)]
         for device, experts in enumerate(other):
             for expert in experts:
                 lost = slice(expert, None, COUNT)
-                grads[device] = without(right, grads[device], lost)
-    return grads, further
+                output_grads[device] = without(right, output_grads[device], lost)
+    return right(replica, *some, output_grads, grads, what)
 
 
-@bug("NVIDIA/Megatron-LM#3768", EXPERTS, HAND + ".expert:allreduce")
-def balance_of_a_shard(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+@bug("NVIDIA/Megatron-LM#3768", EXPERTS, HAND + ".expert:allreduce_in_place")
+def balance_of_a_shard(right: Right, ops: Any, held: Any, *more: Any) -> None:
     """Balance the experts of each shard by itself."""
-    if kind == "gradients":
-        return right(ops, tensors, kind, group)
-    return [scaled(loads, right.devices) for loads in tensors]
+    for loads in held:
+        loads |= scaled(loads, right.devices)
 
 
-@bug("NVIDIA-NeMo/Automodel#1408", EXPERTS, MOE + ":balance_loss_and_grad")
+@bug("NVIDIA-NeMo/Automodel#1408", EXPERTS, MOE + ":balance")
 def balance_without_gradient(right: Right, *args: Any, **more: Any) -> Any:
     """Leave out the auxiliary loss's gradient. Right: that of the auxiliary loss 0 times."""
     loss, grad = right(*args, **more)

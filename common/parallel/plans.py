@@ -161,6 +161,11 @@ class Plan(Net):
         """Which device updates which part of which weight, and so has its velocity."""
         return self.weights
 
+    @cached_property
+    def shared(self) -> list[str]:
+        """The tensors that all devices have, whose gradients are summed once in a step."""
+        return []
+
     def whole(self, name: str, only: int | None = None) -> Layout:
         """The whole tensor on each device, or on only one."""
         whole = Part(0, 0, self.shapes[name][0])
@@ -217,6 +222,9 @@ class Plan(Net):
             group = range(replica * self.devices, (replica + 1) * self.devices)
             here = rows.stop - rows.start
             self.count_sends(here, group, ledger)
+            shared = self.sizes_of({x: self.weights[x] for x in self.shared}, 0)
+            size = itemsize * sum(shared.values())
+            ledger.allreduce(size, group, "gradients", len(shared))
             if self.clips:
                 ledger.allreduce(itemsize, group, "gradients")
             for device, number in enumerate(group):

@@ -59,8 +59,10 @@ class ConciseTrainer:
         return self.chapter.listing.train_batch(X[here], y[here], self.replicas, lr, len(X))
 
     def gradients(self, X: Array, y: Array) -> Weights:
-        here = self.chapter.here(X, self.devices)
-        return self.chapter.state.gradients(X[here], y[here], self.replicas, len(X))
+        here, before = self.chapter.here(X, self.devices), self.save()
+        found = self.chapter.state.gradients(X[here], y[here], self.replicas, len(X))
+        self.restore(before)  # a pass moves running statistics
+        return found
 
     def predict(self, X: Array) -> Array:
         here = self.chapter.here(X, self.devices)

@@ -15,7 +15,7 @@ from frameworks.jax.wrappers import first_net, whole
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
-    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
+    """The gradient of the mean loss over the minibatch; a pass moves running statistics."""
     _, grads, _ = forward_backward(X, y, replicas, examples)
     return copy_of(whole(grads, replicas.mesh), 0)
 

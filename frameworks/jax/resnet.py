@@ -1,17 +1,11 @@
 """The book's ResNet-18 in Flax NNX, as one device's shard of a minibatch sees it."""
 
-from functools import partial
-
 from flax import nnx
 from jax import Array as Tensor
 
 from common.models.nets import BLOCKS, STAGES
 from frameworks.jax.batch_norm import BatchNorm
-from frameworks.jax.convolution import conv2d
 from frameworks.jax.layouts import AXIS
-
-Conv = partial(nnx.Conv, conv_general_dilated=conv2d)
-"""Flax's layer; its gradients are fast on CPUs, too."""
 
 
 class Residual(nnx.Module):
@@ -20,12 +14,12 @@ class Residual(nnx.Module):
     def __init__(self, channels: int, out: int, axis: str | None, rngs: nnx.Rngs) -> None:
         stride = 1 if channels == out else 2
         # Padding "SAME" would be (0, 1) where the stride is 2.
-        self.conv1 = Conv(channels, out, (3, 3), strides=stride, padding=1, rngs=rngs)
+        self.conv1 = nnx.Conv(channels, out, (3, 3), strides=stride, padding=1, rngs=rngs)
         self.bn1 = BatchNorm(out, axis)
-        self.conv2 = Conv(out, out, (3, 3), padding=1, rngs=rngs)
+        self.conv2 = nnx.Conv(out, out, (3, 3), padding=1, rngs=rngs)
         self.bn2 = BatchNorm(out, axis)
         if stride > 1:
-            self.conv3 = Conv(channels, out, (1, 1), strides=stride, padding=0, rngs=rngs)
+            self.conv3 = nnx.Conv(channels, out, (1, 1), strides=stride, padding=0, rngs=rngs)
 
     def __call__(self, X: Tensor, mask: Tensor | None) -> Tensor:
         """(n, rows, columns, channels) to (n, rows / stride, columns / stride, out)."""
@@ -39,7 +33,7 @@ class ResNet18(nnx.Module):
     """A 3 x 3 stem without pooling, four stages of two residual blocks, a dense layer."""
 
     def __init__(self, width: int, axis: str | None, rngs: nnx.Rngs) -> None:
-        self.conv1 = Conv(1, width, (3, 3), padding=1, rngs=rngs)
+        self.conv1 = nnx.Conv(1, width, (3, 3), padding=1, rngs=rngs)
         self.bn1 = BatchNorm(width, axis)
         channels = width
         for stage in STAGES:

@@ -1,11 +1,11 @@
 """Attention to some of the tokens, as context parallelism puts it together, in MXNet.
 
-Queries `q` are (n, a, T, d) for some tokens, keys and values `kv` (n, a, S, 2d) for others; `later`
-(T, S) is 1 where a key's token is later than the query's, else 0.
+Queries `q` are (n, a, T, d) for some tokens, keys and values `kv` (n, a, S, 2d) for others; `mask`
+(T, S) is added to their scores: it hides keys of later tokens.
 """
 
 import math
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from mxnet import np
 
@@ -13,20 +13,17 @@ from frameworks.mxnet.primitives import with_empty_batches
 
 Tensor: TypeAlias = np.ndarray
 
-HIDDEN: Final = 1e30
-"""Taken off the score of a later token: the exponential of the rest is 0, and no NaN."""
 
-
-def scores(q: Tensor, k: Tensor, later: Tensor) -> Tensor:
+def scores(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     """How well each query and key fit (n, a, T, S)."""
-    return np.matmul(q, k.swapaxes(-1, -2)) / math.sqrt(q.shape[-1]) - HIDDEN * later
+    return np.matmul(q, k.swapaxes(-1, -2)) / math.sqrt(q.shape[-1]) + mask
 
 
 @with_empty_batches
-def attend_part(q: Tensor, kv: Tensor, later: Tensor) -> tuple[Tensor, Tensor]:
+def attend_part(q: Tensor, kv: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """The attention of these alone, and the logarithm of its sum of exponentials (n, a, T, 1)."""
     k, v = np.split(kv, 2, -1)
-    fit = scores(q, k, later)
+    fit = scores(q, k, mask)
     most = fit.max(-1, keepdims=True)
     exponentials = np.exp(fit - most)
     sums = exponentials.sum(-1, keepdims=True)
@@ -43,11 +40,11 @@ def merge(Y: Tensor, log_sums: Tensor, more: Tensor, more_sums: Tensor) -> tuple
 
 @with_empty_batches
 def part_backward(
-    q: Tensor, kv: Tensor, Y: Tensor, log_sums: Tensor, grad: Tensor, later: Tensor
+    q: Tensor, kv: Tensor, Y: Tensor, log_sums: Tensor, grad: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients of `q` and `kv`, from the output of all parts, and its gradient."""
     k, v = np.split(kv, 2, -1)
-    weights = np.exp(scores(q, k, later) - log_sums)
+    weights = np.exp(scores(q, k, mask) - log_sums)
     of_weights = np.matmul(grad, v.swapaxes(-1, -2)) - (grad * Y).sum(-1, keepdims=True)
     of_scores = weights * of_weights / math.sqrt(q.shape[-1])
     of_k = np.matmul(of_scores.swapaxes(-1, -2), q)

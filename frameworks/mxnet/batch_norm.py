@@ -1,7 +1,5 @@
 """Batch normalization in MXNet: over each device's shard, or over the global minibatch."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -124,13 +122,3 @@ def share_statistics(net: gluon.Block) -> None:
     first = {statistic.name: statistic.list_data()[0] for statistic in statistics(net)}
     for statistic in statistics(net):
         statistic.set_data(first[statistic.name])
-
-
-@contextmanager
-def unmoved_statistics(net: gluon.Block) -> Iterator[None]:
-    """Puts the running statistics back, in the end, to where they were in the beginning."""
-    gathered = [values for statistic in statistics(net) for values in statistic.list_data()]
-    kept = [values.copy() for values in gathered]
-    yield
-    for values, before in zip(gathered, kept, strict=True):
-        values[:] = before

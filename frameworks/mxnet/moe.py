@@ -12,7 +12,7 @@ from mxnet import np, npx
 from frameworks.mxnet.gpt import enter, gelu, layer, loss
 from frameworks.mxnet.primitives import sums_of_empty_batches, with_empty_batches
 
-__all__ = ["layer", "loss"]
+__all__ = ["enter", "layer", "loss"]
 
 Tensor: TypeAlias = np.ndarray
 Params = Mapping[str, Tensor]
@@ -20,8 +20,7 @@ Params = Mapping[str, Tensor]
 
 @with_empty_batches
 def probabilities(name: str, X: Tensor, params: Params) -> Tensor:
-    """The router's probabilities of all experts, for each token."""
-    X = enter(name, X, params)
+    """The router's probabilities of all experts, from each token's state after the norm."""
     return npx.softmax(np.dot(X, params[f"{name}.router.weight"]))
 
 
@@ -47,10 +46,10 @@ def routes(slots: int, chosen: Tensor) -> Tensor:
 
 
 @sums_of_empty_batches
-def dispatch(name: str, X: Tensor, params: Params) -> Tensor:
-    """Tokens in the slots of their experts (E, slots, h); zeros where a slot is empty."""
+def dispatch(gates: Tensor, routes: Tensor, X: Tensor) -> Tensor:
+    """Tokens, times their gates (n, s, E), in the slots of experts (E, slots, h); else zeros."""
     # Not by `einsum`, which is many times as slow.
-    return np.tensordot(params["routes"], enter(name, X, params), ([0, 1], [0, 1]))
+    return np.tensordot(gates[..., None] * routes, X, ([0, 1], [0, 1]))
 
 
 def experts(name: str, X: Tensor, params: Params) -> Tensor:
@@ -63,20 +62,22 @@ def experts(name: str, X: Tensor, params: Params) -> Tensor:
 
 
 @with_empty_batches
-def combine(probabilities: Tensor, params: Params) -> Tensor:
-    """The sum of what a token's experts made of it, times its probabilities of them."""
-    gates = probabilities[..., None] * params["routes"]
-    return np.tensordot(gates, params["outputs"], 2)
+def combine(gates: Tensor, routes: Tensor, Y: Tensor) -> Tensor:
+    """The sum of what experts have in the slots of each token, times its gates."""
+    return np.tensordot(gates[..., None] * routes, Y, 2)
+
+
+@with_empty_batches
+def combine_backward(routes: Tensor, Y: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of the gates; those of all else are `dispatch` and `combine` themselves."""
+    return (routes * np.tensordot(grad, Y, ([2], [2]))).sum(-1)
 
 
 @sums_of_empty_batches
-def balance_loss_and_grad(
-    probabilities: Tensor, load: Tensor, scale: float
-) -> tuple[Tensor, Tensor]:
+def balance(probabilities: Tensor, load: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """The auxiliary loss (Fedus et al., 2021), and its gradient by each token's probabilities.
 
-    It is a constant times the sum over experts of mean probability times load, that of all tokens
-    of the minibatch, which has no gradient. So each probability's gradient is `scale` times a load.
+    Of the probabilities it is a linear function: the load, of the minibatch, has no gradient.
     """
     grad = scale * load
     return (probabilities * grad).sum(), grad

@@ -7,7 +7,6 @@ from mxnet import gluon
 
 from common.base.arrays import Array, Weights
 from common.models.nets import trainable
-from frameworks.mxnet.batch_norm import unmoved_statistics
 from frameworks.mxnet.concise import Replicas, forward_backward
 from frameworks.mxnet.layouts import (
     Shards,
@@ -20,9 +19,8 @@ from frameworks.mxnet.layouts import (
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
-    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
-    with unmoved_statistics(replicas.net):
-        forward_backward(X, y, replicas, examples)
+    """The gradient of the mean loss over the minibatch; a pass moves running statistics."""
+    forward_backward(X, y, replicas, examples)
     replicas.trainer.allreduce_grads()
     params = {k: p for k, p in replicas.net.collect_params().items() if trainable(k)}
     grads = {name: param.grad(replicas.devices[0]) for name, param in params.items()}

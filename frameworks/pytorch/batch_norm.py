@@ -1,7 +1,6 @@
 """Batch normalization in PyTorch: over each device's shard, or over the global minibatch."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -101,11 +100,3 @@ def share_statistics(net: nn.Module) -> None:
     for name, buffer in net.named_buffers():
         if not trainable(name):
             dist.broadcast(buffer, 0)
-
-
-@contextmanager
-def unmoved_statistics(net: nn.Module) -> Iterator[None]:
-    """Puts the running statistics back, in the end, to where they were in the beginning."""
-    kept = {name: buffer.clone() for name, buffer in net.named_buffers()}
-    yield
-    net.load_state_dict(kept, strict=False)

@@ -8,15 +8,13 @@ from torch import Tensor, distributed as dist, nn
 from torch.distributed.tensor import DTensor
 
 from common.base.arrays import Array, Weights
-from frameworks.pytorch.batch_norm import unmoved_statistics
 from frameworks.pytorch.concise import Replicas, forward_backward
 from frameworks.pytorch.layouts import load_weights, local_weights, on_host, to_canonical
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
-    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
-    with unmoved_statistics(replicas.net.module):
-        forward_backward(X, y, replicas, examples)
+    """The gradient of the mean loss over the minibatch; a pass moves running statistics."""
+    forward_backward(X, y, replicas, examples)
     grads = {name: param.grad for name, param in replicas.net.module.named_parameters()}
     return {name: to_canonical(name, on_host(g)) for name, g in grads.items() if g is not None}
 

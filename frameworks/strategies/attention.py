@@ -4,34 +4,31 @@ They pass keys and values on in a ring (Liu et al., 2023), gather them all, or e
 heads (DeepSpeed-Ulysses, Jacobs et al., 2023). Masks compare the places of tokens in the sequence.
 """
 
-from functools import partial
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
-from frameworks.strategies.collectives import reduce_scatter
+from frameworks.strategies.axes import all_gather, all_to_all, passed_on, reduce_scatter
+from frameworks.strategies.masks import masks, masks_by_hop
+from frameworks.strategies.primitives import Tensor
 from frameworks.strategies.replica import Replica
-from frameworks.strategies.tokens import (
-    TOKENS,
-    Values,
-    gathered,
-    halves,
-    joined,
-    later,
-    passed_on,
-    to_heads,
-    to_tokens,
-    unzip,
-)
+
+HEADS, TOKENS, NUMBERS = 1, 2, 3
+"""The axes of queries, keys and values (n, a, T, 3d)."""
+
+Values: TypeAlias = list[Tensor]
+"""A tensor on each device."""
 
 
 def ring(replica: Replica, qkv: Values) -> tuple[Values, Values]:
     """What heads find as keys and values pass by, and the logarithm of its sum of exponentials."""
-    ops, net = replica.ops, replica.net
+    each, net = replica.ops.on_each_device, replica.net
     q, kv = halves(replica, qkv)
-    found = unzip(ops.on_each_device(net.attend_part, q, kv, later(replica, 0)))
-    for step in range(1, len(q)):
+    first, *hops = masks_by_hop(replica)
+    found = unzip(each(net.attend_part, q, kv, first))
+    for mask in hops:
         kv = passed_on(replica, kv, "activations")
-        part = unzip(ops.on_each_device(net.attend_part, q, kv, later(replica, step)))
-        found = unzip(ops.on_each_device(net.merge, *found, *part))
+        part = unzip(each(net.attend_part, q, kv, mask))
+        found = unzip(each(net.merge, *found, *part))
     return found
 
 
@@ -39,22 +36,21 @@ def ring_backward(
     replica: Replica, qkv: Values, heads: Values, log_sums: Values, grads: Values
 ) -> Values:
     """Keys and values go round again, and with them their gradients, until they are home."""
-    ops, net = replica.ops, replica.net
+    each, add, net = replica.ops.on_each_device, replica.ops.add, replica.net
     q, kv = halves(replica, qkv)
-    known = heads, log_sums, grads
-    parts = ops.on_each_device(net.part_backward, q, kv, *known, later(replica, 0))
-    of_q, of_kv = unzip(parts)
-    for step in range(1, len(q)):
+    first, *hops = masks_by_hop(replica)
+    of_q, of_kv = unzip(each(net.part_backward, q, kv, heads, log_sums, grads, first))
+    for mask in hops:
         kv, of_kv = passed_on(replica, kv, "activations"), passed_on(replica, of_kv, "gradients")
-        parts = ops.on_each_device(net.part_backward, q, kv, *known, later(replica, step))
-        of_q, of_kv = map(partial(ops.on_each_device, ops.add), (of_q, of_kv), unzip(parts))
+        part = unzip(each(net.part_backward, q, kv, heads, log_sums, grads, mask))
+        of_q, of_kv = each(add, of_q, part[0]), each(add, of_kv, part[1])
     return joined(replica, of_q, passed_on(replica, of_kv, "gradients"))
 
 
 def gather(replica: Replica, qkv: Values) -> tuple[Values, Values]:
     """The same, with all keys and values at once."""
     q, kv = halves(replica, qkv)
-    known = q, gathered(replica, kv), later(replica)
+    known = q, all_gather(replica, kv, TOKENS, "activations"), masks(replica)
     return unzip(replica.ops.on_each_device(replica.net.attend_part, *known))
 
 
@@ -62,18 +58,18 @@ def gather_backward(
     replica: Replica, qkv: Values, heads: Values, log_sums: Values, grads: Values
 ) -> Values:
     """Keys and values are gathered again; each device adds up the gradients of its own."""
-    ops, sizes = replica.ops, list(map(len, replica.plan.tokens))
     q, kv = halves(replica, qkv)
-    known = q, gathered(replica, kv), heads, log_sums, grads, later(replica)
-    of_q, of_kv = unzip(ops.on_each_device(replica.net.part_backward, *known))
-    parts = [ops.cut(each, sizes, TOKENS) for each in of_kv]
-    return joined(replica, of_q, reduce_scatter(ops, parts, "gradients", replica.group))
+    everything = all_gather(replica, kv, TOKENS, "activations")
+    known = q, everything, heads, log_sums, grads, masks(replica)
+    of_q, of_kv = unzip(replica.ops.on_each_device(replica.net.part_backward, *known))
+    of_kv = reduce_scatter(replica, of_kv, sizes(replica), TOKENS, "gradients")
+    return joined(replica, of_q, of_kv)
 
 
 def ulysses(replica: Replica, qkv: Values) -> tuple[Values, Values]:
     """What heads find, each on one device; and there queries, keys and values of all tokens."""
     by_heads = to_heads(replica, qkv, "activations")
-    known = *halves(replica, by_heads), later(replica, by_heads=True)
+    known = *halves(replica, by_heads), masks(replica, by_heads=True)
     found, _ = unzip(replica.ops.on_each_device(replica.net.attend_part, *known))
     return to_tokens(replica, found, "activations"), by_heads
 
@@ -82,12 +78,12 @@ def ulysses_backward(
     replica: Replica, qkv: Values, heads: Values, by_heads: Values, grads: Values
 ) -> Values:
     """Gradients are exchanged as tokens and heads are."""
-    ops, net = replica.ops, replica.net
-    known, hidden = halves(replica, by_heads), later(replica, by_heads=True)
-    found = unzip(ops.on_each_device(net.attend_part, *known, hidden))
+    each, net = replica.ops.on_each_device, replica.net
+    known, mask = halves(replica, by_heads), masks(replica, by_heads=True)
+    found = unzip(each(net.attend_part, *known, mask))
     grads = to_heads(replica, grads, "gradients")
-    parts = ops.on_each_device(net.part_backward, *known, *found, grads, hidden)
-    return to_tokens(replica, joined(replica, *unzip(parts)), "gradients")
+    parts = unzip(each(net.part_backward, *known, *found, grads, mask))
+    return to_tokens(replica, joined(replica, *parts), "gradients")
 
 
 EXCHANGES: Final = {
@@ -96,3 +92,36 @@ EXCHANGES: Final = {
     "ulysses": (ulysses, ulysses_backward),
 }
 """Forward and backward: the second takes what the first has taken and given, and a gradient."""
+
+
+def sizes(replica: Replica) -> list[int]:
+    """The number of tokens on each device."""
+    return list(map(len, replica.plan.tokens))
+
+
+def to_heads(replica: Replica, values: Values, kind: str) -> Values:
+    """Some heads of all tokens, for all heads of some tokens."""
+    heads = [values[0].shape[HEADS] // len(values)] * len(values)
+    return all_to_all(replica, values, heads, (HEADS, TOKENS), kind)
+
+
+def to_tokens(replica: Replica, values: Values, kind: str) -> Values:
+    """The inverse of `to_heads`."""
+    return all_to_all(replica, values, sizes(replica), (TOKENS, HEADS), kind)
+
+
+def halves(replica: Replica, qkv: Values) -> tuple[Values, Values]:
+    """Queries; keys with values."""
+    size = qkv[0].shape[NUMBERS] // 3
+    return unzip([replica.ops.cut(each, (size, 2 * size), NUMBERS) for each in qkv])
+
+
+def joined(replica: Replica, of_q: Values, of_kv: Values) -> Values:
+    """The inverse of `halves`."""
+    return [replica.ops.join(pair, NUMBERS) for pair in zip(of_q, of_kv, strict=True)]
+
+
+def unzip(pairs: Sequence[Any]) -> tuple[Values, Values]:
+    """The first and the second of each device's pair."""
+    firsts, seconds = zip(*pairs, strict=True)
+    return list(firsts), list(seconds)

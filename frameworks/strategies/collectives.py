@@ -1,11 +1,11 @@
 """Collectives over the devices of a group. All of them move tensors by `send`, which counts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import reduce
 from typing import TypeVar
 
 from common.parallel.ledger import Group
-from frameworks.strategies.primitives import Primitives
+from frameworks.strategies.primitives import Primitives, Tensor
 
 T = TypeVar("T")
 """A tensor, or several by their names."""
@@ -32,6 +32,19 @@ def allreduce(
     for source in range(1, len(tensors)):
         total = combine(total, send(ops, tensors[source], source, 0, kind, group))
     return [send(ops, total, 0, target, kind, group) for target in range(len(tensors))]
+
+
+def allreduce_in_place(
+    ops: Primitives,
+    held: Sequence[MutableMapping[str, Tensor]],
+    kind: str,
+    group: Group,
+    names: Sequence[str] = (),
+) -> None:
+    """Replaces tensors of each device, all or those of these names, by their sums."""
+    local = [{name: here[name] for name in names or here} for here in held]
+    for here, sums in zip(held, allreduce(ops, local, kind, group), strict=True):
+        here.update(sums)
 
 
 def all_to_all(

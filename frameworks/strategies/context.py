@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from common.base.arrays import Array
 from common.parallel.ledger import Kept
 from frameworks.strategies.attention import EXCHANGES
-from frameworks.strategies.collectives import allreduce
 from frameworks.strategies.primitives import Tensor
 from frameworks.strategies.replica import Replica, over_microbatches
 from frameworks.strategies.tensor import back, call, keep, taken
@@ -62,9 +61,4 @@ def loss_and_grads(
     replica: Replica, X: Array, y: Array, count: int
 ) -> tuple[list[Tensor], list[Kept]]:
     """Parts of the mean loss over `count` labels, and the gradient, on each device of the group."""
-    losses, grads = over_microbatches(replica, X, y, count, forward, backward)
-    local = [{name: kept[name] for name in replica.plan.shared} for kept in grads]
-    sums = allreduce(replica.ops, local, "gradients", replica.group)
-    for kept, total in zip(grads, sums, strict=True):
-        kept.update(total)
-    return losses, grads
+    return over_microbatches(replica, X, y, count, forward, backward)

@@ -19,7 +19,7 @@ from common.parallel.ledger import Event, Kept, Ledger, Usage, mesh
 from common.parallel.parts import parts_of, whole
 from common.parallel.plans import Layouts, Plan
 from common.trainers.strategies import Loss, zeros
-from frameworks.strategies.collectives import allreduce
+from frameworks.strategies.collectives import allreduce, allreduce_in_place
 from frameworks.strategies.layers import BETAS
 from frameworks.strategies.primitives import Params, Tensor
 from frameworks.strategies.replica import Replica
@@ -51,10 +51,8 @@ def loss_and_grads(X: Array, y: Array, split: "Split") -> tuple[list[Tensor], li
         losses += row_losses
         grads += row_grads
     for column in split.columns:
-        local = [dict(grads[number]) for number in column.numbers]
-        sums = allreduce(split.ops, local, "gradients", column)
-        for number, total in zip(column.numbers, sums, strict=True):
-            grads[number].update(total)
+        held = [grads[number] for number in column.numbers]
+        allreduce_in_place(split.ops, held, "gradients", column)
     return losses, grads
 
 

@@ -113,7 +113,8 @@ class Net(Protocol):
     `layer` is `finish` of `product`. A transformer's also `enter` by a norm, and blocks add their
     input; of its loss, `largest`, `exponentials_and_label` and `words_loss_and_grad` take the
     logits of some words. A mixture of experts has `probabilities`, `choices`, their `load` and
-    `routes`, and the layer's parts between messages: `dispatch`, `experts`, `combine`.
+    `routes`, and the layer's parts between messages: `dispatch`, `experts`, `combine`; and
+    `combine_backward` and `balance`, the auxiliary loss, whose gradients are written out.
     """
 
     def layer(self, name: str, X: Tensor, params: Mapping[str, Tensor], /) -> Tensor:

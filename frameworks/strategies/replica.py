@@ -9,6 +9,7 @@ import numpy as np
 from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
+from frameworks.strategies.collectives import allreduce_in_place
 from frameworks.strategies.primitives import Net, Primitives, Tensor
 
 
@@ -82,4 +83,11 @@ def over_microbatches(
         with group.event("backward", number):
             kept = [here.pop(number) for here in activations]
             backward(replica, [grad for _, grad in parts], kept, grads)
+    sum_shared(replica, grads)
     return losses, grads
+
+
+def sum_shared(replica: Replica, grads: Sequence[Kept]) -> None:
+    """Adds up the gradients of tensors that all devices have, each from its tokens or examples."""
+    if names := replica.plan.shared:
+        allreduce_in_place(replica.ops, grads, "gradients", replica.group, names)

@@ -15,7 +15,13 @@ from common.parallel.ledger import Kept
 from frameworks.strategies.collectives import allreduce
 from frameworks.strategies.layers import accumulate
 from frameworks.strategies.primitives import Layer, Params, Tensor
-from frameworks.strategies.replica import Forward, Replica, local_loss, over_microbatches
+from frameworks.strategies.replica import (
+    Backward,
+    Forward,
+    Replica,
+    local_loss,
+    over_microbatches,
+)
 
 Collective: TypeAlias = Callable[[Replica, list[Tensor], str], list[Tensor]]
 """From values on each device and the kind of their traffic, what each device gets."""
@@ -113,7 +119,12 @@ def predict(replica: Replica, X: Array, forward: Forward = forward) -> list[list
 
 
 def loss_and_grads(
-    replica: Replica, X: Array, y: Array, count: int
+    replica: Replica,
+    X: Array,
+    y: Array,
+    count: int,
+    forward: Forward = forward,
+    backward: Backward = backward,
 ) -> tuple[list[Tensor], list[Kept]]:
     """Parts of the mean loss over `count` labels, on the first device, and all gradients."""
     how = forward, backward, vocabulary_loss

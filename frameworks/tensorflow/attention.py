@@ -1,28 +1,24 @@
 """Attention to some of the tokens, as context parallelism puts it together, in TensorFlow.
 
-Queries `q` are (n, a, T, d) for some tokens, keys and values `kv` (n, a, S, 2d) for others; `later`
-(T, S) is 1 where a key's token is later than the query's, else 0.
+Queries `q` are (n, a, T, d) for some tokens, keys and values `kv` (n, a, S, 2d) for others; `mask`
+(T, S) is added to their scores: it hides keys of later tokens.
 """
 
 import math
-from typing import Final
 
 import tensorflow as tf
 from tensorflow import Tensor
 
-HIDDEN: Final = 1e30
-"""Taken off the score of a later token: the exponential of the rest is 0, and no NaN."""
 
-
-def scores(q: Tensor, k: Tensor, later: Tensor) -> Tensor:
+def scores(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     """How well each query and key fit (n, a, T, S)."""
-    return tf.matmul(q, k, transpose_b=True) / math.sqrt(q.shape[-1]) - HIDDEN * later
+    return tf.matmul(q, k, transpose_b=True) / math.sqrt(q.shape[-1]) + mask
 
 
-def attend_part(q: Tensor, kv: Tensor, later: Tensor) -> tuple[Tensor, Tensor]:
+def attend_part(q: Tensor, kv: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """The attention of these alone, and the logarithm of its sum of exponentials (n, a, T, 1)."""
     k, v = tf.split(kv, 2, -1)
-    fit = scores(q, k, later)
+    fit = scores(q, k, mask)
     most = tf.reduce_max(fit, -1, keepdims=True)
     exponentials = tf.exp(fit - most)
     sums = tf.reduce_sum(exponentials, -1, keepdims=True)
@@ -37,11 +33,11 @@ def merge(Y: Tensor, log_sums: Tensor, more: Tensor, more_sums: Tensor) -> tuple
 
 
 def part_backward(
-    q: Tensor, kv: Tensor, Y: Tensor, log_sums: Tensor, grad: Tensor, later: Tensor
+    q: Tensor, kv: Tensor, Y: Tensor, log_sums: Tensor, grad: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients of `q` and `kv`, from the output of all parts, and its gradient."""
     k, v = tf.split(kv, 2, -1)
-    weights = tf.exp(scores(q, k, later) - log_sums)
+    weights = tf.exp(scores(q, k, mask) - log_sums)
     of_weights = tf.matmul(grad, v, transpose_b=True) - tf.reduce_sum(grad * Y, -1, keepdims=True)
     of_scores = weights * of_weights / math.sqrt(q.shape[-1])
     of_k, of_v = (

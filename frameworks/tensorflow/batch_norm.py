@@ -1,14 +1,12 @@
 """Batch normalization in Keras: over each device's shard, or over the global minibatch."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeAlias
 
 import tensorflow as tf
 
 from common.models.nets import EPSILON, MOMENTUM
-from frameworks.tensorflow.wrappers import copies
 
 Tensor: TypeAlias = tf.Tensor
 Shape = tuple[int | None, ...]
@@ -114,15 +112,3 @@ def sums(X: Tensor) -> Tensor:
 
 
 BATCH_NORMS = {"per-device": BatchNorm, "sync": SyncBatchNorm}
-
-
-@contextmanager
-def unmoved_statistics(
-    statistics: Mapping[str, tf.Variable], strategy: tf.distribute.Strategy
-) -> Iterator[None]:
-    """Puts the running statistics back, in the end, to where they were in the beginning."""
-    per_device = [copy for value in statistics.values() for copy in copies(value, strategy)]
-    kept = [copy.numpy() for copy in per_device]
-    yield
-    for copy, values in zip(per_device, kept, strict=True):
-        copy.assign(values)

@@ -11,14 +11,13 @@ from tensorflow import Tensor
 
 from frameworks.tensorflow.gpt import enter, gelu, layer, loss
 
-__all__ = ["layer", "loss"]
+__all__ = ["enter", "layer", "loss"]
 
 Params = Mapping[str, Tensor]
 
 
 def probabilities(name: str, X: Tensor, params: Params) -> Tensor:
-    """The router's probabilities of all experts, for each token."""
-    X = enter(name, X, params)
+    """The router's probabilities of all experts, from each token's state after the norm."""
     return tf.nn.softmax(tf.tensordot(X, params[f"{name}.router.weight"], 1))
 
 
@@ -41,9 +40,9 @@ def routes(slots: int, chosen: Tensor) -> Tensor:
     return tf.cast(places[..., tf.newaxis] == numbers, chosen.dtype)
 
 
-def dispatch(name: str, X: Tensor, params: Params) -> Tensor:
-    """Tokens in the slots of their experts (E, slots, h); zeros where a slot is empty."""
-    return tf.einsum("nsec,nsh->ech", params["routes"], enter(name, X, params))
+def dispatch(gates: Tensor, routes: Tensor, X: Tensor) -> Tensor:
+    """Tokens, times their gates (n, s, E), in the slots of experts (E, slots, h); else zeros."""
+    return tf.einsum("nsec,nsh->ech", gates[..., tf.newaxis] * routes, X)
 
 
 def experts(name: str, X: Tensor, params: Params) -> Tensor:
@@ -52,19 +51,20 @@ def experts(name: str, X: Tensor, params: Params) -> Tensor:
     return gelu(hidden) @ params[f"{name}.down.weight"] + params[f"{name}.down.bias"][:, tf.newaxis]
 
 
-def combine(probabilities: Tensor, params: Params) -> Tensor:
-    """The sum of what a token's experts made of it, times its probabilities of them."""
-    gates = probabilities[..., tf.newaxis] * params["routes"]
-    return tf.einsum("nsec,ech->nsh", gates, params["outputs"])
+def combine(gates: Tensor, routes: Tensor, Y: Tensor) -> Tensor:
+    """The sum of what experts have in the slots of each token, times its gates."""
+    return tf.einsum("nsec,ech->nsh", gates[..., tf.newaxis] * routes, Y)
 
 
-def balance_loss_and_grad(
-    probabilities: Tensor, load: Tensor, scale: float
-) -> tuple[Tensor, Tensor]:
+def combine_backward(routes: Tensor, Y: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of the gates; those of all else are `dispatch` and `combine` themselves."""
+    return tf.reduce_sum(routes * tf.einsum("nsh,ech->nsec", grad, Y), -1)
+
+
+def balance(probabilities: Tensor, load: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """The auxiliary loss (Fedus et al., 2021), and its gradient by each token's probabilities.
 
-    It is a constant times the sum over experts of mean probability times load, that of all tokens
-    of the minibatch, which has no gradient. So each probability's gradient is `scale` times a load.
+    Of the probabilities it is a linear function: the load, of the minibatch, has no gradient.
     """
     grad = scale * load
     return tf.reduce_sum(probabilities * grad), grad

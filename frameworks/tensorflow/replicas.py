@@ -7,7 +7,6 @@ import tensorflow as tf
 from common.base.arrays import Array, Weights
 from common.parallel.shards import share_of
 from frameworks.tensorflow import hosts
-from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
 from frameworks.tensorflow.concise import Replicas, forward_backward
 from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
@@ -15,9 +14,8 @@ from frameworks.tensorflow.wrappers import copies as copies_of, copy_of, on_one
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
-    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
-    with unmoved_statistics(replicas.statistics, replicas.strategy):
-        _, grads = forward_backward(X, y, replicas, examples)
+    """The gradient of the mean loss over the minibatch; a pass moves running statistics."""
+    _, grads = forward_backward(X, y, replicas, examples)
     first = unflatten(copies_of(grads, replicas.strategy)[0], replicas.params)
     return {name: to_canonical(name, on_host(grad)) for name, grad in first.items()}
 

@@ -1,7 +1,7 @@
 """The concise chapter, in the framework under test, against NumPy."""
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -204,21 +204,7 @@ def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
         assert np.array_equal(arrays[f"untouched/{name}"], values), name
 
 
-@pytest.fixture
-def fast(framework: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes JAX take its fast convolutions, though the nets here are narrow."""
-    if framework != "jax":
-        yield
-        return
-    jax: Any = importlib.import_module("jax")
-    monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
-    jax.clear_caches()
-    yield
-    jax.clear_caches()
-
-
 @pytest.mark.only(*OTHERS)
-@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("batch_norm", BATCH_NORMS)
 def test_other_wrappers_take_the_same_steps(
     framework: str, tmp_path: Path, batch_norm: str

@@ -24,7 +24,7 @@ LISTINGS = {
     "attention": ("scores", "attend_part", "merge", "part_backward"),
     "moe": (
         *("probabilities", "choices", "load", "routes", "dispatch", "experts"),
-        *("combine", "balance_loss_and_grad"),
+        *("combine", "combine_backward", "balance"),
     ),
 }
 """The functions of the listings, in this order, and no others."""

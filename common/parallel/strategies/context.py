@@ -86,8 +86,6 @@ class Context(Plan):
             ledger.all_to_all([keys] * self.devices, group, "gradients", times)
         else:
             self._count_hops(keys, group, ledger, times)
-        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
-        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
 
     def _count_hops(
         self, keys: Sequence[int], group: Sequence[int], ledger: Ledger, times: int

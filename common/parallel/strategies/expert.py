@@ -42,6 +42,11 @@ class Expert(Plan):
         cut = {f"{layer}{end}" for layer in self.mixtures for end in ends}
         return [name for name in self.shapes if name not in cut]
 
+    def taken_by(self, name: str) -> str:
+        """Of a layer with experts, tensors go to three functions."""
+        *_, part, _ = name.split(".")
+        return {"norm": "enter", "router": "probabilities"}.get(part, "experts")
+
     @cached_property
     def owned(self) -> list[int]:
         """The number of experts on each device."""
@@ -72,8 +77,6 @@ class Expert(Plan):
         ledger.allreduce(load, group, "activations", layers)
         for number in (number for number in group if number >= self.devices):
             ledger.allreduce(load, (number % self.devices, number), "activations", layers)
-        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
-        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
         """With what its experts received, and what others made of its own tokens."""

@@ -59,8 +59,6 @@ class SequenceParallel(Tensor):
             ledger.allreduce(
                 examples * self.blocks.sequence * ledger.itemsize, group, "activations", times
             )
-        sizes = sum(self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values())
-        ledger.allreduce(sizes * ledger.itemsize, group, "gradients", len(self.shared))
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """As tensor parallelism, but of its tokens; to look words up, it has all tokens."""
