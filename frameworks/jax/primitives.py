@@ -8,8 +8,6 @@ import jax
 from jax import Array as Tensor, numpy as jnp
 
 from common.base.arrays import Array
-from common.models.nets import Shapes
-from common.parallel.shards import shard_bounds
 from frameworks.strategies import layers
 from frameworks.strategies.layers import on_each_device, partial
 from frameworks.strategies.primitives import Layer
@@ -79,61 +77,20 @@ def loss_and_grad(
     return jax.value_and_grad(part)(logits)
 
 
-@jax.jit
-def add(one: T, other: T) -> T:
-    """The sum of two tensors, or of two dictionaries of tensors by name."""
-    total: T = jax.tree.map(jnp.add, one, other)
-    return total
-
-
+add = jax.jit(layers.add)
 maximum = jax.jit(jnp.maximum)
 
 
 def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
     """The parts of a tensor, which have these sizes along an axis."""
-    return jnp.split(tensor, list(accumulate(sizes))[:-1], axis)
+    parts: list[Tensor] = split(tensor, tuple(accumulate(sizes))[:-1], axis)
+    return parts
 
 
+split = jax.jit(jnp.split, static_argnums=(1, 2))
 join = jax.jit(jnp.concatenate, static_argnums=1)
-
-
-@jax.jit
-def squares(tensors: Params) -> Tensor:
-    """The sum of the squares of all numbers."""
-    return jnp.stack([jnp.square(tensor).sum() for tensor in tensors.values()]).sum()
-
-
-@jax.jit
-def clip(tensors: Params, squares: Tensor, most: float) -> Params:
-    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
-    scale = most / jnp.sqrt(squares).clip(min=most)
-    return {name: scale * tensor for name, tensor in tensors.items()}
-
-
-@partial(jax.jit, static_argnums=1)
-def split(tensors: Params, devices: int) -> list[Params]:
-    """The slices of flattened tensors, one for each device; sizes differ by at most one."""
-    bounds = {name: shard_bounds(tensor.size, devices) for name, tensor in tensors.items()}
-    return [
-        {name: tensor.ravel()[slice(*bounds[name][i])] for name, tensor in tensors.items()}
-        for i in range(devices)
-    ]
-
-
-def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
-    """The tensors of these shapes: the inverse of `split`."""
-    whole: Params = joined(slices, tuple((name, shapes[name]) for name in slices[0]))
-    return whole
-
-
-@partial(jax.jit, static_argnums=1)
-def joined(slices: Sequence[Params], shapes: Sequence[tuple[str, Sequence[int]]]) -> Params:
-    """The same, with shapes that are hashable, as a compiled program's must be."""
-    return {
-        name: jnp.concatenate([part[name] for part in slices]).reshape(shape)
-        for name, shape in shapes
-    }
-
-
+reshape = jax.jit(jnp.reshape, static_argnums=1)
+squares = jax.jit(partial(layers.squares, jnp.sum))
+clip = jax.jit(partial(layers.clip, jnp.clip))
 adam_step = jax.jit(layers.adam_step)
 sgd_step = jax.jit(layers.sgd_step)

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, TypeVar, cast
 
 import mxnet as mx
 from mxnet import autograd, np
 
 from common.base.arrays import Array
-from common.models.nets import Shapes
-from common.parallel.shards import shard_bounds
 from frameworks.mxnet.collectives import join as join_vectors
 from frameworks.mxnet.kernels import on_each_device
 from frameworks.strategies import layers
@@ -116,36 +114,17 @@ maximum = np.maximum
 
 def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
     """The parts of a tensor, which have these sizes along an axis."""
-    parts: list[Tensor] = np.split(tensor, list(accumulate(sizes))[:-1], axis)
-    return parts
+    # By slices, because np.split moves one number after the other.
+    before = (slice(None),) * (axis % tensor.ndim)
+    bounds = pairwise(accumulate(sizes, initial=0))
+    return [tensor[(*before, slice(a, b))] for a, b in bounds]
 
 
-join = np.concatenate
+def join(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """The tensor that has these parts along an axis: the inverse of `cut`."""
+    return join_vectors(parts) if parts[0].ndim == 1 else np.concatenate(parts, axis)
 
 
-def squares(tensors: Params) -> Tensor:
-    """The sum of the squares of all numbers."""
-    return np.stack([np.square(tensor).sum() for tensor in tensors.values()]).sum()
-
-
-def clip(tensors: Params, squares: Tensor, most: float) -> Params:
-    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
-    scale = most / np.maximum(np.sqrt(squares), most)
-    return {name: scale * tensor for name, tensor in tensors.items()}
-
-
-def split(tensors: Params, devices: int) -> list[Params]:
-    """The slices of flattened tensors, one for each device; sizes differ by at most one."""
-    flat = {name: tensor.reshape_view(-1) for name, tensor in tensors.items()}
-    bounds = {name: shard_bounds(tensor.size, devices) for name, tensor in flat.items()}
-    return [
-        {name: tensor[slice(*bounds[name][i])] for name, tensor in flat.items()}
-        for i in range(devices)
-    ]
-
-
-def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
-    """The tensors of these shapes: the inverse of `split`."""
-    return {
-        k: join_vectors([part[k] for part in slices]).reshape_view(shapes[k]) for k in slices[0]
-    }
+reshape = np.ndarray.reshape_view
+squares = partial(layers.squares, np.sum)
+clip = partial(layers.clip, np.maximum)

@@ -1,14 +1,12 @@
 """The primitives of `frameworks/strategies`, in PyTorch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from common.base.arrays import Array
-from common.models.nets import Shapes
-from common.parallel.shards import shard_sizes
 from frameworks.pytorch.kernels import on_each_device
 from frameworks.strategies import layers
 from frameworks.strategies.layers import adam_step, add, forward, partial, sgd_step
@@ -69,28 +67,6 @@ def loss_and_grad(
 maximum = torch.maximum
 cut = torch.split
 join = torch.cat
-
-
-def squares(tensors: Params) -> Tensor:
-    """The sum of the squares of all numbers."""
-    return torch.stack([tensor.square().sum() for tensor in tensors.values()]).sum()
-
-
-def clip(tensors: Params, squares: Tensor, most: float) -> Params:
-    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
-    scale = most / squares.sqrt().clamp(min=most)
-    return {name: scale * tensor for name, tensor in tensors.items()}
-
-
-def split(tensors: Params, devices: int) -> list[Params]:
-    """The slices of flattened tensors, one for each device; sizes differ by at most one."""
-    slices = {
-        name: tensor.flatten().split(shard_sizes(tensor.numel(), devices))
-        for name, tensor in tensors.items()
-    }
-    return [{name: flat[i] for name, flat in slices.items()} for i in range(devices)]
-
-
-def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
-    """The tensors of these shapes: the inverse of `split`."""
-    return {k: torch.cat([part[k] for part in slices]).reshape(shapes[k]) for k in slices[0]}
+reshape = torch.reshape
+squares = partial(layers.squares, torch.sum)
+clip = partial(layers.clip, torch.clamp_min)

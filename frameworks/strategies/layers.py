@@ -69,6 +69,19 @@ def add(one: T, other: T) -> T:
     return one + other
 
 
+def squares(total: Callable[[Tensor], Tensor], tensors: Params) -> Tensor:
+    """The sum of the squares of all numbers; `total` adds up a tensor's."""
+    return sum(total(tensor * tensor) for tensor in tensors.values())
+
+
+def clip(
+    at_least: Callable[[Tensor, float], Tensor], tensors: Params, squares: Tensor, most: float
+) -> Params:
+    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
+    scale = most / at_least(squares**0.5, most)
+    return {name: scale * tensor for name, tensor in tensors.items()}
+
+
 BETAS, TINY = (0.9, 0.999), 1e-8
 """Of Adam, as in PyTorch and Optax by default."""
 

@@ -148,7 +148,7 @@ class Split(Trainer):
         """Updated parameters and state: by Adam, or by SGD with momentum."""
         if "variance" in self.kinds:
             unbiased = [1 - beta**self.steps for beta in BETAS]
-            return self.ops.adam_step(params, state, grads, lr, unbiased)
+            return self.ops.adam_step(params, state, grads, lr=lr, unbiased=unbiased)
         return self.ops.sgd_step(params, state, grads, lr, self.momentum)
 
     def gradients(self, X: Array, y: Array) -> Weights:

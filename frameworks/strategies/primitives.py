@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from common.base.arrays import Array
-from common.models.nets import Shapes
 
 Tensor = Any
 """A tensor of the framework, on one device."""
@@ -78,17 +77,14 @@ class Primitives(Protocol):
     def maximum(self, one: Tensor, other: Tensor, /) -> Tensor:
         """The larger of each two numbers."""
 
-    def split(self, tensors: Params, devices: int, /) -> list[Params]:
-        """The slices of flattened tensors, one for each device; sizes differ by at most one."""
-
-    def concat(self, slices: Sequence[Params], shapes: Shapes, /) -> Params:
-        """The tensors of these shapes: the inverse of `split`."""
-
     def cut(self, tensor: Tensor, sizes: Sequence[int], axis: int, /) -> Sequence[Tensor]:
         """The parts of a tensor, which have these sizes along an axis."""
 
     def join(self, parts: Sequence[Tensor], axis: int, /) -> Tensor:
         """The tensor that has these parts along an axis: the inverse of `cut`."""
+
+    def reshape(self, tensor: Tensor, shape: tuple[int, ...], /) -> Tensor:
+        """The same numbers in another shape; -1 is as many as there are."""
 
     def squares(self, tensors: Params, /) -> Tensor:
         """The sum of the squares of all numbers."""
@@ -102,7 +98,7 @@ class Primitives(Protocol):
         """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
 
     def adam_step(
-        self, params: Params, moments: Params, grads: Params, lr: float, unbiased: Any, /
+        self, params: Params, moments: Params, grads: Params, /, lr: float, unbiased: Any
     ) -> tuple[Params, Params]:
         """Updated parameters and moments; `unbiased` are 1 - b^t of both moments in step t."""
 

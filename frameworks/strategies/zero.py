@@ -5,14 +5,16 @@ parameter. Stage 1 shards the optimizer state, stage 2 also the gradients, stage
 parameters.
 """
 
+import math
 from collections.abc import Sequence
 
 from common.base.arrays import Array
+from common.models.nets import Shapes
 from common.parallel.ledger import Kept
-from common.parallel.shards import shard_bounds
+from common.parallel.shards import shard_bounds, shard_sizes
 from frameworks.strategies.collectives import all_gather, reduce_scatter
 from frameworks.strategies.layers import accumulate, layer_params
-from frameworks.strategies.primitives import Params, Tensor
+from frameworks.strategies.primitives import Params, Primitives, Tensor
 from frameworks.strategies.replica import Replica, over_microbatches
 
 
@@ -81,15 +83,14 @@ def gathered_params(replica: Replica, name: str) -> Sequence[Kept | Params]:
     if plan.strategy != "zero3":
         return local
     gathered = group.kept("weights")
-    slices = all_gather(replica.ops, local, "weights", group)
-    for here, parts in zip(gathered, slices, strict=True):
-        here.update(replica.ops.concat(parts, plan.shapes))
+    for here, params in zip(gathered, gather(local, replica), strict=True):
+        here.update(params)
     return gathered
 
 
 def scatter(replica: Replica, grads: Sequence[Kept], slices: Sequence[Kept]) -> None:
     """Adds each device's slices of the summed gradients to `slices`, and clears `grads`."""
-    local = [replica.ops.split(dict(kept), replica.plan.devices) for kept in grads]
+    local = [split(replica.ops, dict(kept), replica.plan.devices) for kept in grads]
     scattered = reduce_scatter(replica.ops, local, "gradients", replica.group)
     for here, parts in zip(slices, scattered, strict=True):
         accumulate(replica.ops, here, parts)
@@ -99,11 +100,28 @@ def scatter(replica: Replica, grads: Sequence[Kept], slices: Sequence[Kept]) -> 
 
 def owned_slices(replica: Replica) -> list[Params]:
     """The slices that each device updates, in stages 1 and 2: cut out of the whole parameters."""
-    devices = replica.plan.devices
-    return [replica.ops.split(dict(kept), devices)[i] for i, kept in enumerate(replica.params)]
+    ops, devices = replica.ops, replica.plan.devices
+    return [split(ops, dict(kept), devices)[i] for i, kept in enumerate(replica.params)]
 
 
-def gather(updated: Sequence[Params], replica: Replica) -> list[Params]:
-    """The whole parameters on each device, from the updated slices of all of them."""
-    slices = all_gather(replica.ops, updated, "weights", replica.group)
-    return [replica.ops.concat(parts, replica.plan.shapes) for parts in slices]
+def gather(slices: Sequence[Params], replica: Replica) -> list[Params]:
+    """The whole parameters on each device, from the slices of all of them."""
+    gathered = all_gather(replica.ops, slices, "weights", replica.group)
+    return [concat(replica.ops, parts, replica.plan.shapes) for parts in gathered]
+
+
+def split(ops: Primitives, tensors: Params, devices: int) -> list[Params]:
+    """The slices of flattened tensors, one for each device; sizes differ by at most one."""
+    slices: list[Params] = [{} for _ in range(devices)]
+    for name, tensor in tensors.items():
+        sizes = shard_sizes(math.prod(tensor.shape), devices)
+        parts = ops.cut(ops.reshape(tensor, (-1,)), sizes, 0)
+        for here, part in zip(slices, parts, strict=True):
+            here[name] = part
+    return slices
+
+
+def concat(ops: Primitives, slices: Sequence[Params], shapes: Shapes) -> Params:
+    """The tensors of these shapes: the inverse of `split`."""
+    whole = {name: ops.join([part[name] for part in slices], 0) for name in slices[0]}
+    return {name: ops.reshape(vector, shapes[name]) for name, vector in whole.items()}

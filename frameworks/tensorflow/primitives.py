@@ -1,17 +1,13 @@
 """The primitives of `frameworks/strategies`, in TensorFlow."""
 
 import functools
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import tensorflow as tf
 from tensorflow import Tensor
 
 from common.base.arrays import Array
-from common.models.nets import Shapes
-from common.parallel.shards import shard_sizes
 from frameworks.strategies import layers
 from frameworks.tensorflow.kernels import to_device
 
@@ -63,6 +59,17 @@ def program(function: Callable[..., R]) -> Callable[..., R]:
     return call
 
 
+def on_its_device(function: Callable[..., R]) -> Callable[..., R]:
+    """`function` on the device of its first tensor: by itself it computes on the first device."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> R:
+        with tf.device(tf.nest.flatten(args[0])[0].device):
+            return function(*args)
+
+    return call
+
+
 @functools.cache  # another function would mean another program
 def partial(function: Callable[..., R], *first: Any) -> Callable[..., R]:
     """`function` with its first arguments, as one program."""
@@ -82,8 +89,6 @@ def place(values: Array, device: Device) -> Tensor:
 
 def copy_to(tensors: T, device: Device) -> T:
     """A copy of a tensor, or of a dictionary of tensors, on another device."""
-    if isinstance(tensors, dict):
-        return {name: to_device(tensor, device) for name, tensor in tensors.items()}
     return to_device(tensors, device)
 
 
@@ -123,80 +128,12 @@ def loss_and_grad(
     return part, tape.gradient(part, logits)
 
 
-def add(one: T, other: T) -> T:
-    """The sum of two tensors, or of two dictionaries of tensors by name."""
-    with where(one):
-        return layers.add(one, other)
-
-
-def maximum(one: Tensor, other: Tensor) -> Tensor:
-    """The larger of each two numbers."""
-    with where(one):
-        return tf.maximum(one, other)
-
-
-def cut(tensor: Tensor, sizes: Sequence[int], axis: int) -> list[Tensor]:
-    """The parts of a tensor, which have these sizes along an axis."""
-    with where(tensor):
-        parts: list[Tensor] = tf.split(tensor, sizes, axis)
-        return parts
-
-
-def join(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """The tensor that has these parts along an axis: the inverse of `cut`."""
-    with where(parts):
-        return tf.concat(parts, axis)
-
-
-@program
-def squares(tensors: Params) -> Tensor:
-    """The sum of the squares of all numbers."""
-    return tf.reduce_sum(tf.stack([tf.reduce_sum(tensor**2) for tensor in tensors.values()]))
-
-
-@program
-def clip(tensors: Params, squares: Tensor, most: float) -> Params:
-    """Tensors of which all squares add up to `squares`, scaled to a norm of `most` at most."""
-    scale = most / tf.maximum(tf.sqrt(squares), most)
-    return {name: scale * tensor for name, tensor in tensors.items()}
-
-
-def split(tensors: Params, devices: int) -> list[Params]:
-    """The slices of flattened tensors, one for each device; sizes differ by at most one."""
-    with where(tensors):
-        slices = {
-            name: tf.split(tf.reshape(tensor, (-1,)), shard_sizes(math.prod(tensor.shape), devices))
-            for name, tensor in tensors.items()
-        }
-    return [{name: flat[i] for name, flat in slices.items()} for i in range(devices)]
-
-
-def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
-    """The tensors of these shapes: the inverse of `split`."""
-    with where(slices):
-        return {
-            k: tf.reshape(tf.concat([part[k] for part in slices], 0), shapes[k]) for k in slices[0]
-        }
-
-
-def adam_step(
-    params: Params, moments: Params, grads: Params, lr: float, unbiased: Sequence[float]
-) -> tuple[Params, Params]:
-    """Updated parameters and moments; `unbiased` are 1 - b^t of both moments in step t."""
-    step = partial(layers.adam_step)
-    stepped: tuple[Params, Params] = step(params, moments, grads, lr=lr, unbiased=unbiased)
-    return stepped
-
-
-def sgd_step(
-    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
-) -> tuple[Params, Params]:
-    """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
-    with where(params):
-        return layers.sgd_step(params, velocities, grads, lr, momentum)
-
-
-def where(tensors: Any) -> AbstractContextManager[None]:
-    """A context that computes on the device of these tensors, not on the first one."""
-    device: AbstractContextManager[None] = tf.device(tf.nest.flatten(tensors)[0].device)
-    return device
+add = on_its_device(layers.add)
+maximum = on_its_device(tf.maximum)
+cut = on_its_device(tf.split)
+join = on_its_device(tf.concat)
+reshape = on_its_device(tf.reshape)
+squares = program(functools.partial(layers.squares, tf.reduce_sum))
+clip = program(functools.partial(layers.clip, tf.maximum))
+adam_step = program(layers.adam_step)
+sgd_step = on_its_device(layers.sgd_step)
