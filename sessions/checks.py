@@ -40,15 +40,27 @@ def lint(session: nox.Session) -> None:
     session.run(*ruff, "format", "--check", ".")
 
 
+PROMISES: Final = """\
+from common.trainers.concise import ByWrapper
+from common.trainers.scratch import FromScratch
+from frameworks.{0} import collectives, concise, devices, hosts, kernels, replicas, scratch
+FromScratch(devices.devices, devices.synchronize, scratch, kernels, collectives)
+ByWrapper(hosts.launch, devices.devices, devices.synchronize, concise, replicas)
+"""
+"""What `frameworks/chapters.py` makes of each framework, which finds its modules by name."""
+
+
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.environment(session, "lint"), "-m", "mypy", "--num-workers=auto"]
     folders = "bench", "common", "notebooks", "planted", "sessions", "silent", "tests"
-    session.run(*mypy, *folders, "noxfile.py")
+    session.run(*mypy, *folders, "noxfile.py", "frameworks/chapters.py")
     for framework in available():
         python = python_of.framework(session, framework)
-        session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)
+        there = [*mypy, "--python-executable", python]
+        session.run(*there, "-p", f"frameworks.{framework}")
+        session.run(*there, "-c", PROMISES.format(framework))
 
 
 @nox.session(venv_backend="none")

@@ -47,7 +47,10 @@ A framework that is not named has no native versions.
 """
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
-"""The wrappers that take a process for each device; all else takes one for all devices."""
+"""The wrappers that take a process for each device, as PyTorch's native strategies do.
+
+All else takes one for all devices.
+"""
 
 
 def installed() -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
+from common.parallel.replicas import Gather, alone
 
 if TYPE_CHECKING:
     from common.parallel.schedules import Schedule
@@ -22,17 +23,11 @@ if TYPE_CHECKING:
 Device = TypeVar("Device")
 
 
-def alone(values: Array) -> Array:
-    """The values of the only process."""
-    return values[None]
-
-
 @dataclass(frozen=True)
 class Process:
     """One of the `count` processes of a run; on its host, one of `local_count`.
 
-    `engine` is what joins processes that a launcher has started. `gathered` returns all processes'
-    `values` of one shape and dtype, (processes, ...), by rank: all call it, in one order.
+    `engine` is what joins processes that a launcher has started. All call `gathered`, in one order.
     """
 
     rank: int = 0
@@ -40,7 +35,7 @@ class Process:
     local_rank: int = 0
     local_count: int = 1
     engine: str = ""
-    gathered: Callable[[Array], Array] = field(default=alone, compare=False, repr=False)
+    gathered: Gather = field(default=alone, compare=False, repr=False)
 
     def gather(self, value: Any) -> list[Any]:
         """What each process has given, by rank: JSON."""

@@ -72,8 +72,8 @@ def why_not(framework: str, chapter: str, error: Exception) -> str:
     elif blamed := package(framework).ENVIRONMENT.blame(framework):
         said, advice = f"{said}{blamed}", "set it right, or unset it"
     else:
-        code = f"from frameworks.{framework}.chapters import {chapter}; {chapter}()"
-        advice = f"it is installed; `python -c '{code}'` tells more"
+        code = f"from frameworks.chapters import {chapter}; {chapter}('{framework}')"
+        advice = f'it is installed; `python -c "{code}"` tells more'
     return f"{framework} cannot be imported here ({said}): {advice}"
 
 
@@ -104,6 +104,6 @@ def primitives(framework: str) -> Any:
 
 def backend(framework: str, chapter: str) -> Chapter:
     """One chapter in one framework: its listing, and what the harness needs beside it."""
-    module = import_module(f"frameworks.{framework}.chapters")
-    loaded: Chapter = getattr(module, chapter)()
+    module = import_module("frameworks.chapters")
+    loaded: Chapter = getattr(module, chapter)(framework)
     return loaded

@@ -1,8 +1,7 @@
 """Weights on the devices of a run: copies, or parts, with the same bits anywhere."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,48 +9,25 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.models.nets import trainable
 
-
-class Communicator(Protocol):
-    """The process group of a run: `hosts.py` of each framework."""
-
-    def processes(self) -> int:
-        """The world size."""
-
-    def rank(self) -> int:
-        """The rank of this process."""
-
-    def gathered(self, values: Array) -> Array:
-        """All processes' `values` of one shape and float dtype, (processes, ...)."""
+Gather = Callable[[Array], Array]
+"""Called by all processes with `values` of one shape and dtype: (processes, ...), by rank."""
 
 
-class Only:
-    """The one process of a run."""
-
-    def processes(self) -> int:
-        return 1
-
-    def rank(self) -> int:
-        return 0
-
-    def gathered(self, values: Array) -> Array:
-        return values[None]
+def alone(values: Array) -> Array:
+    """The values of the only process."""
+    return values[None]
 
 
-ONLY: Final = Only()
-
-
-def joined(rows: Array, hosts: Communicator) -> Array:
+def joined(rows: Array, gathered: Gather) -> Array:
     """The rows (n, ...) of all processes by rank; each has its own n."""
-    if hosts.processes() == 1:
-        return rows
-    counts = hosts.gathered(np.array([len(rows)], np.float64)).astype(int).ravel()
+    counts = gathered(np.array([len(rows)], np.float64)).astype(int).ravel()
     padded = np.zeros((counts.max(), *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
-    gathered = zip(hosts.gathered(padded), counts, strict=True)
-    return np.concatenate([rows[:count] for rows, count in gathered])
+    everywhere = zip(gathered(padded), counts, strict=True)
+    return np.concatenate([rows[:count] for rows, count in everywhere])
 
 
-def same_everywhere(copies: Sequence[Weights], hosts: Communicator = ONLY) -> Weights:
+def same_everywhere(copies: Sequence[Weights], gathered: Gather = alone) -> Weights:
     """The first of the copies of this process's devices, if those of all are the same.
 
     Any difference is an error of the allreduce or of the update. Raises RunError that names
@@ -60,7 +36,7 @@ def same_everywhere(copies: Sequence[Weights], hosts: Communicator = ONLY) -> We
     names = list(copies[0])
     values = [[copy[name].tobytes() for name in names] for copy in copies]
     local = [[list(hashlib.sha256(bits).digest()) for bits in copy] for copy in values]
-    digests = joined(np.array(local, np.float64), hosts)
+    digests = joined(np.array(local, np.float64), gathered)
     for device, same in enumerate((digests == digests[0]).all(axis=2)):
         if not same.all():
             raise diverged(names[same.argmin()], device)
@@ -72,13 +48,13 @@ def diverged(name: str, device: int) -> RunError:
     return RunError(message, tensor=name, device=device)
 
 
-def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
+def saved_state(copies: Sequence[Weights], gathered: Gather = alone) -> Weights:
     """Weights, and all devices' running statistics as (k, channels). Raises RunError if unlike."""
     weights = [{name: copy[name] for name in copy if trainable(name)} for copy in copies]
     names = [name for name in copies[0] if not trainable(name)]
     stacks = {name: np.stack([copy[name] for copy in copies]) for name in names}
-    same = same_everywhere(weights, hosts)
-    return same | {name: joined(stack, hosts) for name, stack in stacks.items()}
+    same = same_everywhere(weights, gathered)
+    return same | {name: joined(stack, gathered) for name, stack in stacks.items()}
 
 
 def saved_of(saved: Mapping[str, Array], device: int) -> Weights:

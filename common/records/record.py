@@ -182,8 +182,10 @@ def source_digest(framework: str) -> str:
 def sources(framework: str) -> list[Path]:
     """The files that decide the numbers of a framework's runs."""
     rooms = [ROOT / "common" / room for room in ROOMS]
-    folders = [*rooms, ROOT / "frameworks" / "strategies", ROOT / "frameworks" / framework]
-    return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    backends = ROOT / "frameworks"
+    folders = [*rooms, backends / "strategies", backends / framework]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return [*paths, *backends.glob("*.py")]
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:

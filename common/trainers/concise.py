@@ -7,36 +7,44 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
-from common.backends.interface import Concise, Launch, MakeDevices, State, in_this_process
+from common.backends.interface import (
+    ALONE,
+    Concise,
+    DeviceRequest,
+    Devices,
+    Launch,
+    MakeDevices,
+    Process,
+    State,
+)
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
-from common.parallel.replicas import (
-    ONLY,
-    Communicator,
-    joined,
-    saved_of,
-    saved_state,
-)
+from common.parallel.replicas import joined, saved_of, saved_state
 from common.parallel.shards import shard_bounds, share_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class ByWrapper:
     """The concise chapter: each framework's own data parallelism, maybe over several hosts."""
 
-    devices: MakeDevices
+    launch: Launch
+    make_devices: MakeDevices
     synchronize: Callable[[Any], None]
     listing: Concise
     state: State
-    launch: Launch = in_this_process
-    hosts: Communicator = ONLY
+    process: Process = ALONE
+
+    def devices(self, process: Process, request: DeviceRequest) -> Devices[Any]:
+        """The devices of this process, which is kept."""
+        self.process = process
+        return self.make_devices(process, request)
 
     def here(self, examples: Sized, devices: Sized) -> slice:
         """The examples of this process's devices, which the listing splits into shards."""
-        world_size = self.hosts.processes()
+        world_size = self.process.count
         shards = shard_bounds(len(examples), world_size * len(devices))
-        bounds = share_of(shards, self.hosts.rank(), world_size)
+        bounds = share_of(shards, self.process.rank, world_size)
         return slice(bounds[0][0], bounds[-1][1])
 
     def trainer(
@@ -66,7 +74,8 @@ class ConciseTrainer:
 
     def predict(self, X: Array) -> Array:
         here = self.chapter.here(X, self.devices)
-        return joined(self.chapter.listing.predict(X[here], self.replicas), self.chapter.hosts)
+        logits = self.chapter.listing.predict(X[here], self.replicas)
+        return joined(logits, self.chapter.process.gathered)
 
     def export(self) -> Weights:
         """Weights and the first device's running statistics. Raises RunError if weights differ."""
@@ -78,10 +87,11 @@ class ConciseTrainer:
         return self.chapter.state.bias(self.replicas)
 
     def save(self) -> Weights:
-        return saved_state(self.chapter.state.copies(self.replicas), self.chapter.hosts)
+        copies = self.chapter.state.copies(self.replicas)
+        return saved_state(copies, self.chapter.process.gathered)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        k = self.chapter.hosts.processes() * len(self.devices)
+        k = self.chapter.process.count * len(self.devices)
         self.chapter.state.put([saved_of(saved, device) for device in range(k)], self.replicas)
 
     def activations(self, X: Array) -> Weights:

@@ -18,7 +18,7 @@ from common.backends.interface import (
     Scratch,
     in_this_process,
 )
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 from common.chapters.scratch import ScratchOptions
 from common.parallel.replicas import same_everywhere
 from common.parallel.schedules import SCHEDULES
@@ -35,8 +35,6 @@ class FromScratch:
     listing: Scratch
     kernels: Kernels
     collectives: Collectives
-    on_host: Callable[[Any], Array]
-    """Copies a tensor to the host: what follows must not see later updates."""
     launch: Launch = in_this_process
 
     def trainer(
@@ -47,7 +45,7 @@ class FromScratch:
 
     def export(self, replicas: Sequence[Params]) -> Weights:
         """The weights of the first device. Raises RunError if the copies differ."""
-        copies = [{name: self.on_host(p) for name, p in params.items()} for params in replicas]
+        copies = [{name: on_host(p) for name, p in params.items()} for params in replicas]
         return same_everywhere(copies)
 
     def allreduce(self, options: ScratchOptions, devices: Sized) -> Any:
@@ -80,14 +78,14 @@ class ScratchTrainer:
         )
         grads = [grad for _, grad in losses_and_grads]
         summed = {name: self.allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
-        return {name: self.chapter.on_host(grad) for name, grad in summed.items()}
+        return {name: on_host(grad) for name, grad in summed.items()}
 
     def predict(self, X: Array) -> Array:
         chapter, kernels = self.chapter, self.chapter.kernels
         busy = min(len(X), len(self.devices))  # the last devices may have no example
         shards = kernels.scatter(X, self.devices[:busy])
         logits = kernels.on_each_device(chapter.listing.lenet, shards, self.replicas[:busy])
-        return np.concatenate([*map(chapter.on_host, logits)])
+        return np.concatenate([*map(on_host, logits)])
 
     def export(self) -> Weights:
         return self.chapter.export(self.replicas)

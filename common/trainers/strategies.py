@@ -14,7 +14,7 @@ from common.backends.interface import (
     Trainer,
     in_this_process,
 )
-from common.base.arrays import Array, Weights, part
+from common.base.arrays import Array, Weights, on_host, part
 from common.base.errors import RunError
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.plans import Plan
@@ -25,11 +25,10 @@ class Loss:
     """The mean loss of a minibatch, in parts that stay on devices until it is read."""
 
     parts: Sequence[Any]
-    on_host: Callable[[Any], Array]
 
     def __float__(self) -> float:
         """Waits for all parts and adds them in float64."""
-        return float(sum(self.on_host(loss).astype(np.float64) for loss in self.parts))
+        return float(sum(on_host(loss).astype(np.float64) for loss in self.parts))
 
 
 class SplitTrainer(Trainer, Protocol):
@@ -78,13 +77,12 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 
 @dataclass(frozen=True)
 class BySplitting:
-    """The chapter of strategies: `by_hand`, or native ones, by strategy."""
+    """The chapter of strategies: `by_hand`, or `native` ones, in modules that only these load."""
 
     devices: MakeDevices
     synchronize: Callable[[Any], None]
     by_hand: MakeTrainer
-    native: Callable[[], Mapping[str, MakeTrainer]] = dict
-    native_launch: Launch = in_this_process
+    native: Callable[[str], Any]
 
     def launch(
         self,
@@ -93,11 +91,13 @@ class BySplitting:
         options: StrategiesOptions,
     ) -> None:
         """Calls `worker` here, or in the native version's processes. Raises RequestError."""
-        launch = self.native_launch if options.native else in_this_process
+        launch: Launch = self.native("hosts").launch if options.native else in_this_process
         launch(worker, request, options)
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
     ) -> Trainer:
-        make = self.native()[options.strategy] if options.native else self.by_hand
+        make = self.by_hand
+        if options.native:
+            make = self.native("native").STRATEGIES[options.strategy]
         return make(weights, devices, options)

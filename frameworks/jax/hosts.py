@@ -40,12 +40,6 @@ def processes() -> int:
     return count
 
 
-def rank() -> int:
-    """Which of them this one is."""
-    index: int = jax.process_index()
-    return index
-
-
 def gathered(values: Array) -> Array:
     """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
     per_process: Array = process_allgather(values)

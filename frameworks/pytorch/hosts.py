@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -20,13 +21,17 @@ import torch.distributed.nn
 from torch import distributed as dist
 from torch.multiprocessing import ProcessContext, ProcessExitedException, start_processes
 
-from common.backends.interface import Process
+from common.backends.frameworks import IN_PROCESSES
+from common.backends.interface import DeviceRequest, Process
 from common.base import errors
 from common.base.arrays import Array
 from common.base.children import end, end_with_creator
 from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
 from common.base.machine import LOOPBACK
 from common.base.signals import held_back, leave_to_parent, stoppable
+from common.chapters.concise import ConciseOptions
+from common.chapters.strategies import StrategiesOptions
+from frameworks.pytorch.devices import require
 
 PEER_TIMEOUT: Final = timedelta(seconds=60)
 """How long a process waits for another one that neither answers nor ends."""
@@ -44,6 +49,55 @@ CRASHES: Final = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV")
 """The signals by which the system ends a process for what it has done itself."""
 
 Worker = Callable[[Process], None]
+
+
+def launch(
+    worker: Worker, request: DeviceRequest, options: ConciseOptions | StrategiesOptions
+) -> None:
+    """Calls `worker` in a process for each device; `DataParallel` needs one for all.
+
+    Raises RequestError where that would not do what is asked for.
+    """
+    _, world, *_ = by_torchrun()
+    if world > 1 and request.count != world:
+        what = f"torchrun has started {world} processes, one a device, not {request.count}"
+        raise RequestError(f"{what}: give as many --devices, or leave that out")
+    require(replace(request, count=1) if world > 1 else request)
+    count = request.count
+    if isinstance(options, StrategiesOptions):
+        require_microbatches(options, count)
+    elif options.wrapper not in IN_PROCESSES:
+        if request.kind == "cpu":
+            raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
+        if options.batch_norm == "sync":
+            raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
+        if world > 1:
+            raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
+        count = 1
+    if isinstance(options, StrategiesOptions) or options.wrapper == "fsdp":
+        worker = partial(forgetting_layouts, worker)
+    launch_processes(worker, count)
+
+
+def require_microbatches(options: StrategiesOptions, devices: int) -> None:
+    """Raises RequestError if a native pipeline has more stages than its order can serve."""
+    stages = devices // options.replicas
+    too_few = options.microbatches < stages
+    if options.strategy == "pipeline" and options.schedule == "1f1b" and too_few:
+        raise RequestError(
+            f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or more: "
+            "ask for them, or for --schedule gpipe"
+        )
+
+
+def forgetting_layouts(worker: Worker, process: Process) -> None:
+    """Calls `worker`, and forgets how split tensors lay: the group's threads would not end."""
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
+    try:
+        worker(process)
+    finally:
+        _clear_sharding_prop_cache()
 
 
 def launch_processes(worker: Worker, count: int) -> None:
@@ -158,20 +212,10 @@ def run_in_group(worker: Worker, process: Process, store: dist.Store | None = No
         dist.destroy_process_group()
 
 
-def processes() -> int:
-    """How many processes there are."""
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
-def rank() -> int:
-    """Which of them this one is."""
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
 def gathered(values: Array) -> Array:
     """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
     local = torch.from_numpy(values)
-    gathered_tensors = [torch.empty_like(local) for _ in range(processes())]
+    gathered_tensors = [torch.empty_like(local) for _ in range(dist.get_world_size())]
     dist.all_gather(gathered_tensors, local)
     stacked: Array = torch.stack(gathered_tensors).numpy()
     return stacked

@@ -1,8 +1,6 @@
 """PyTorch's wrappers: DDP and FSDP, a process for each device, and DP, one process for all."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -10,50 +8,8 @@ from torch import Tensor, distributed as dist, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from common.backends.frameworks import IN_PROCESSES
-from common.backends.interface import DeviceRequest, Process
-from common.base.errors import RequestError
-from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.devices import require
-from frameworks.pytorch.hosts import by_torchrun, launch_processes
 from frameworks.pytorch.resnet import Residual
-
-
-def launch(
-    worker: Callable[[Process], None], request: DeviceRequest, options: ConciseOptions
-) -> None:
-    """Calls `worker` in a process for each device; `DataParallel` needs one for all.
-
-    Raises RequestError where the latter would not do what is asked for.
-    """
-    _, world, *_ = by_torchrun()
-    if world > 1 and request.count != world:
-        what = f"torchrun has started {world} processes, one a device, not {request.count}"
-        raise RequestError(f"{what}: give as many --devices, or leave that out")
-    require(replace(request, count=1) if world > 1 else request)
-    count = request.count
-    if options.wrapper not in IN_PROCESSES:
-        if request.kind == "cpu":
-            raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
-        if options.batch_norm == "sync":
-            raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
-        if world > 1:
-            raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
-        count = 1
-    if options.wrapper == "fsdp":
-        worker = partial(forgetting_layouts, worker)
-    launch_processes(worker, count)
-
-
-def forgetting_layouts(worker: Callable[[Process], None], process: Process) -> None:
-    """Calls `worker`, and forgets how split tensors lay: the group's threads would not end."""
-    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
-
-    try:
-        worker(process)
-    finally:
-        _clear_sharding_prop_cache()
 
 
 class DataParallel(nn.DataParallel[nn.Module]):

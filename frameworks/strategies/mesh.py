@@ -5,14 +5,14 @@ Columns are data-parallel groups: their devices have the same part of it, and su
 Where each row has one device, that is data parallelism.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from common.backends.interface import Trainer
-from common.base.arrays import Array, Weights, part
+from common.base.arrays import Array, Weights, on_host, part
 from common.chapters.strategies import StrategiesOptions
 from common.models.nets import last_bias
 from common.parallel.ledger import Event, Kept, Ledger, Usage, mesh
@@ -114,14 +114,12 @@ class Split(Trainer):
         self,
         ops: Any,
         nets: Mapping[str, Any],
-        on_host: Callable[[Tensor], Array],
         weights: Mapping[str, Array],
         devices: Sequence[Any],
         options: StrategiesOptions,
     ) -> None:
-        self.ops, self.on_host = ops, on_host
+        self.ops, self.plan = ops, options.plan(len(devices))
         self.momentum, self.clip, self.kinds = options.momentum, options.clip, options.state
-        self.plan = options.plan(len(devices))
         self.ledger = Ledger(len(devices), next(iter(weights.values())).itemsize)
         groups, self.columns = mesh(devices, self.plan.replicas, self.ledger)
         self.rows = [
@@ -140,7 +138,7 @@ class Split(Trainer):
     def train_batch(self, X: Array, y: Array, lr: float) -> Loss:
         """One step on a minibatch; returns its mean loss, which waits."""
         self.steps += 1
-        return Loss(train_batch(X, y, self, lr), self.on_host)
+        return Loss(train_batch(X, y, self, lr))
 
     def optimize(
         self, params: Params, state: Params, grads: Params, lr: float
@@ -162,7 +160,7 @@ class Split(Trainer):
     def predict(self, X: Array) -> Array:
         """The logits of a batch, computed as training computes them."""
         rows = predict(X, self)
-        parts = [[self.on_host(part) for part in row] for row in rows]
+        parts = [[on_host(part) for part in row] for row in rows]
         tokens = [place for i in range(self.plan.devices) for place in self.plan.tokens_of(i)]
         if tokens:  # each device has logits of its tokens
             return np.concatenate([np.concatenate(row, 1)[:, np.argsort(tokens)] for row in parts])
@@ -215,5 +213,5 @@ class Split(Trainer):
     def _whole(self, held: Sequence[Mapping[str, Tensor]], layouts: Layouts) -> Weights:
         """Whole tensors on the host, from the parts of all devices."""
         layouts = {name: layout * self.plan.replicas for name, layout in layouts.items()}
-        parts = [{name: self.on_host(v) for name, v in kept.items()} for kept in held]
+        parts = [{name: on_host(v) for name, v in kept.items()} for kept in held]
         return whole(parts, layouts, self.plan.shapes)

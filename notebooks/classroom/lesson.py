@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from common.backends.frameworks import IN_PROCESSES
-from common.backends.interface import ALONE, Chapter, DeviceRequest, in_this_process
+from common.backends.interface import ALONE, Chapter, DeviceRequest
 from common.backends.loading import import_backend, package, placed
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
@@ -123,7 +123,7 @@ class Lesson:
         weights = starting_weights(config)
         names, live = self.device_names[:devices], Live(config, quiet=asked["quiet"])
         live.notice(introduction(config, asked["preset"], names))
-        apart = config.options.native and self.imported.native_launch is not in_this_process
+        apart = config.options.native and self.framework == "pytorch"
         if apart or config.settings().get("wrapper") in IN_PROCESSES:
             where = {"devices": devices, "device_kind": self.kind}
             outcome = in_processes(self.framework, self.name, settings | where)

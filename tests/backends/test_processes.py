@@ -24,7 +24,8 @@ import sys, torch
 from pathlib import Path
 from common.backends.interface import DeviceRequest
 from common.chapters.concise import ConciseOptions
-from frameworks.pytorch.wrappers import launch, wrap
+from frameworks.pytorch.hosts import launch
+from frameworks.pytorch.wrappers import wrap
 wrapper = sys.argv[1]
 def threads():
     names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]

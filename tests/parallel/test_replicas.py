@@ -1,14 +1,14 @@
 """Shards of a minibatch, and copies of the weights."""
 
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from common.backends.interface import Process
 from common.base.errors import RunError
-from common.parallel.replicas import ONLY, same_everywhere
+from common.parallel.replicas import same_everywhere
 from common.parallel.shards import shard_bounds, shard_sizes
 from common.trainers.concise import ByWrapper
 
@@ -31,9 +31,8 @@ def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: i
     for examples in range(61):
         found = []
         for rank in range(processes):
-            group = Mock(processes=lambda: processes, rank=lambda rank=rank: rank)
-            trainer = ByWrapper(none, none, none, none, hosts=group)
-            rows = np.arange(examples)[trainer.here(range(examples), range(devices))]
+            chapter = ByWrapper(none, none, none, none, none, Process(rank, processes))
+            rows = np.arange(examples)[chapter.here(range(examples), range(devices))]
             found += [rows[a:b].tolist() for a, b in shard_bounds(len(rows), devices)]
         bounds = shard_bounds(examples, processes * devices)
         assert found == [list(range(a, b)) for a, b in bounds], examples
@@ -43,8 +42,8 @@ def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: i
 def test_a_differing_number_and_its_first_device_are_named(name: str, place: int) -> None:
     bias = np.array([0, np.nan, 0, 0])  # NaN in the same place is the same
     replicas = [{"weight": np.linspace(-1, 1, 12), "bias": bias.copy()} for _ in range(4)]
-    assert same_everywhere(replicas, ONLY) is replicas[0]
+    assert same_everywhere(replicas) is replicas[0]
     for replica in replicas[2:]:
         replica[name][place] = np.nextafter(replica[name][place], np.inf)
     with pytest.raises(RunError, match=f"^{name} on device 2 differs from its copy on device 0$"):
-        same_everywhere(replicas, ONLY)
+        same_everywhere(replicas)

@@ -16,16 +16,16 @@ from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.numpy_nets import ResNet18, Step
 from common.models.nets import EPSILON, MOMENTUM
-from common.parallel.replicas import ONLY, same_everywhere, saved_of, saved_state
+from common.parallel.replicas import same_everywhere, saved_of, saved_state
 from common.parallel.shards import shard_bounds
 
-PLACE: Final = "frameworks.pytorch.chapters"
-"""The module that gives PyTorch's chapters, which need not be installed."""
+PLACE: Final = "frameworks.chapters"
+"""The module that gives the chapters of frameworks, which need not be installed."""
 
 
 def standing_in(chapter: Any) -> Any:
     """A stand-in for that module, with this chapter under every name."""
-    return SimpleNamespace(scratch=lambda: chapter, concise=lambda: chapter)
+    return SimpleNamespace(scratch=lambda framework: chapter, concise=lambda framework: chapter)
 
 
 class NumpyChapter:
@@ -92,7 +92,7 @@ class NumpyChapter:
         return numpy_nets.logits(self.name, X, self.replicas[0]).astype(X.dtype)
 
     def export(self) -> Weights:
-        return same_everywhere(self.replicas, ONLY)
+        return same_everywhere(self.replicas)
 
     def bias(self) -> Array:
         return self.replicas[0]["fc.bias" if self.name == "concise" else "fc2.bias"].copy()
@@ -136,7 +136,7 @@ class NumpyConcise(NumpyChapter):
         return self.replicas[0]
 
     def save(self) -> Weights:
-        return saved_state(self.replicas, ONLY)
+        return saved_state(self.replicas)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         for device, replica in enumerate(self.replicas):

@@ -82,7 +82,7 @@ def test_a_bad_request_is_one_line_and_touches_no_file(
     monkeypatch.setattr("common.data.download.download", no_network)
     monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "frameworks.pytorch.chapters", raising=False)
+    monkeypatch.delitem(sys.modules, "frameworks.pytorch.devices", raising=False)
     (tmp_path / "results").mkdir()
     (tmp_path / EARLIER).write_text("of an earlier run")
     before = everything_in(tmp_path)

@@ -93,7 +93,7 @@ class Staged(Training):
         logits = self.schedule(len(images), training=False).eval(*[images] * (self.stage == 0))
         here = self.plan.rows_of(len(X))[self.row]
         rows = on_host(logits)[: len(X[here])] if self.last else np.zeros((0, 10), X.dtype)
-        return joined(rows, hosts)
+        return joined(rows, hosts.gathered)
 
     def full_tensors(self, tensors: Mapping[str, Tensor]) -> Weights:
         """All tensors of the net, gathered from the stages."""

@@ -64,7 +64,8 @@ class Training(SplitTrainer):
 
     def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
-        return same_everywhere([self.full_tensors(dict(self.net.named_parameters()))], hosts)
+        weights = self.full_tensors(dict(self.net.named_parameters()))
+        return same_everywhere([weights], hosts.gathered)
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""

@@ -60,7 +60,7 @@ class Replicated(Training):
     def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch; each process computes its shard."""
         here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
-        return joined(on_host(self.net(*on_device([X[here]], self.device))), hosts)
+        return joined(on_host(self.net(*on_device([X[here]], self.device))), hosts.gathered)
 
 
 def on_this_process(param: Tensor) -> Tensor:
