@@ -16,10 +16,10 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from common.base.arrays import Array
+from common.base.arrays import Array, on_host
 from frameworks.mxnet import kernels
 from frameworks.mxnet.batch_norm import share_statistics
-from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, on_host
+from frameworks.mxnet.layouts import Shards, Tensor, from_canonical
 from frameworks.mxnet.resnet import ResNet18, resnet18
 from frameworks.mxnet.wrappers import no_loss, trainer_of
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from mxnet import Context, gluon, np
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 
 Tensor: TypeAlias = np.ndarray
 Shards = list[Tensor]
@@ -20,12 +20,6 @@ def from_canonical(name: str, values: Array) -> Array:
 def to_canonical(name: str, values: Array) -> Array:
     """The inverse of `from_canonical`."""
     return values.T if name == "fc.weight" else values
-
-
-def on_host(tensor: Tensor) -> Array:
-    """A copy of a tensor, on the host."""
-    copy: Array = tensor.asnumpy()
-    return copy
 
 
 def local_weights(params: gluon.ParameterDict, device: Context) -> Weights:

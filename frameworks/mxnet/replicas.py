@@ -5,17 +5,10 @@ from collections.abc import Sequence
 import mxnet as mx
 from mxnet import gluon
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 from common.models.nets import trainable
 from frameworks.mxnet.concise import Replicas, forward_backward
-from frameworks.mxnet.layouts import (
-    Shards,
-    Tensor,
-    from_canonical,
-    local_weights,
-    on_host,
-    to_canonical,
-)
+from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, local_weights, to_canonical
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:

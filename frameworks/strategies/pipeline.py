@@ -40,33 +40,29 @@ def loss_and_grads(
     for step in plan.passes(len(microbatches)):  # in an order in which each finds its input
         stage, number, kind = step
         rows, names, kept = microbatches[number], plan.stages[stage], activations[stage]
-        if kind == "forward":
-            X_here = received.pop((stage, number)) if stage else ops.place(X[rows], first)
-            with group.event(kind, number, stage):
+        with group.event(kind, number, stage):
+            if kind == "forward":
+                X_here = received.pop((stage, number)) if stage else ops.place(X[rows], first)
                 Y, kept[number] = ops.forward(net.layer, names, params[stage], X_here)
-            if stage < last:
-                received[stage + 1, number] = send(ops, Y, stage, stage + 1, "activations", group)
+            elif kind == "backward":
+                inputs, grad = kept.pop(number), received.pop((stage, number))
+                grad, stage_grads = ops.backward(net.layer, names, params[stage], inputs, grad)
+                accumulate(ops, grads[stage], stage_grads)
+            elif kind == "input":
+                back = input_grads(replica, step, kept[number], received.pop((stage, number)))
+                grad, output_grads[stage][number] = back[0], back[-len(names) :]
             else:
-                y_here = ops.place(y[rows], group.devices[last])
-                loss, received[last, number] = ops.loss_and_grad(net.loss, Y, y_here, count)
-                losses.append(loss)
-        elif kind == "weights":
-            with group.event(kind, number, stage):
                 layers = zip(names, kept.pop(number), output_grads[stage].pop(number), strict=True)
-                for name, X_here, grad in layers:
-                    accumulate(ops, grads[stage], half(replica, step, name, X_here, grad)[1])
-        else:
-            with group.event(kind, number, stage):
-                grad = received.pop((stage, number))
-                if kind == "input":
-                    back = input_grads(replica, step, kept[number], grad)
-                    grad, output_grads[stage][number] = back[0], back[-len(names) :]
-                else:
-                    inputs = kept.pop(number)
-                    grad, stage_grads = ops.backward(net.layer, names, params[stage], inputs, grad)
-                    accumulate(ops, grads[stage], stage_grads)
-            if stage:
-                received[stage - 1, number] = send(ops, grad, stage, stage - 1, "gradients", group)
+                for name, X_here, output_grad in layers:
+                    accumulate(ops, grads[stage], half(replica, step, name, X_here, output_grad)[1])
+        if kind == "forward" and stage < last:
+            received[stage + 1, number] = send(ops, Y, stage, stage + 1, "activations", group)
+        elif kind == "forward":
+            y_here = ops.place(y[rows], group.devices[last])
+            loss, received[last, number] = ops.loss_and_grad(net.loss, Y, y_here, count)
+            losses.append(loss)
+        elif kind != "weights" and stage:
+            received[stage - 1, number] = send(ops, grad, stage, stage - 1, "gradients", group)
     return losses, grads
 
 

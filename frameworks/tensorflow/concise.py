@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.base.arrays import Array
+from common.base.arrays import Array, on_host
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
 from frameworks.tensorflow.collectives import flatten
 from frameworks.tensorflow.distribution import mirrored
 from frameworks.tensorflow.hosts import processes
 from frameworks.tensorflow.kernels import any_size
-from frameworks.tensorflow.layouts import from_canonical, on_host
+from frameworks.tensorflow.layouts import from_canonical
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
 from frameworks.tensorflow.wrappers import (

@@ -1,7 +1,5 @@
 """Keras's layout of weights, and the canonical one of `common/models/nets.py`."""
 
-import tensorflow as tf
-
 from common.base.arrays import Array
 
 
@@ -15,9 +13,3 @@ def to_canonical(name: str, values: Array) -> Array:
     if values.ndim < 4:
         return values
     return values.transpose((3, 2, 0, 1) if name.endswith(".weight") else (0, 3, 1, 2))
-
-
-def on_host(tensor: tf.Tensor | tf.Variable) -> Array:
-    """A copy of a tensor, on the host."""
-    copy: Array = tensor.numpy().copy()
-    return copy

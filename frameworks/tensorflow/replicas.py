@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 from common.parallel.shards import share_of
 from frameworks.tensorflow import hosts
 from frameworks.tensorflow.collectives import unflatten
 from frameworks.tensorflow.concise import Replicas, forward_backward
-from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
+from frameworks.tensorflow.layouts import from_canonical, to_canonical
 from frameworks.tensorflow.wrappers import copies as copies_of, copy_of, on_one
 
 

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from common.base.arrays import Weights
+from common.base.arrays import Weights, on_host
 from frameworks.tensorflow.collectives import flatten, unflatten
 from frameworks.tensorflow.hosts import all_gather, processes
 from frameworks.tensorflow.kernels import any_size
-from frameworks.tensorflow.layouts import on_host, to_canonical
+from frameworks.tensorflow.layouts import to_canonical
 
 Tensor: TypeAlias = tf.Tensor
 Strategy: TypeAlias = tf.distribute.Strategy
