@@ -19,7 +19,7 @@ from common.base.files import require_file, write_text
 from common.chapters.strategies import STRATEGIES
 from common.drawing.plans import step
 from common.parallel.pipelines import bubble
-from common.parallel.strategies import OF_ANY_NET
+from common.parallel.strategies import OF_ANY_NET, OF_EXPERTS
 from common.scaling.choose import SEARCHED, choose
 from common.scaling.cluster import with_prefix
 from common.scaling.memory import stages
@@ -88,7 +88,8 @@ def of_all(scenario: Scenario) -> Iterator[str]:
     yield f"{scenario.title()}, devices: {scenario.devices}; {step}:"
     yield ""
     rows = []
-    for name in STRATEGIES if scenario.network().blocks.count else OF_ANY_NET:
+    names = list(STRATEGIES) if scenario.network().blocks.count else OF_ANY_NET
+    for name in OF_EXPERTS if scenario.experts else names:
         chosen = replace(scenario, strategy=name)
         cells = [chosen.refusal(), "", "", "", *[""] * scenario.timed]
         if not cells[0]:
@@ -125,7 +126,8 @@ def idle(given: Mapping[str, Any]) -> str:
     """Which of the given flags means nothing beside the others; empty if none."""
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
-    nets |= dict.fromkeys((*MESH, "choose", "exchange"), "transformer")
+    of_experts = "experts", "top_k", "capacity"
+    nets |= dict.fromkeys((*MESH, "choose", "exchange", *of_experts), "transformer")
     meshed = next(iter(given.keys() & {*MESH[:3]}), "")
     strategies = {
         "schedule": strategy in (None, "pipeline") or "pipeline" in given,
@@ -138,6 +140,7 @@ def idle(given: Mapping[str, Any]) -> str:
         {"strategy": meshed} if meshed and strategy in ("pipeline", "tensor", "context") else {}
     )
     needs = {**hardware, "memory": ("choose",), "chunks": ("pipeline",), "spread": ("pipeline",)}
+    needs |= dict.fromkeys(of_experts[1:], of_experts[:1])
     for flag in given:
         name = f"--{flag.replace('_', '-')}"
         if nets.get(flag, net) != net:
@@ -169,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if out is not None:
         require_file(out, "--out", ".svg")
     unnamed = "--out draws one --strategy: name it" if out else ""
-    refused = scenario.refusal() if one or scenario.meshed else ""
+    refused = scenario.refusal() if one or scenario.meshed or scenario.experts else ""
     if refusal := idle(given) or unnamed * (scenario.meshed or not one) or refused:
         raise RequestError(refusal)
     lines = best_of if scenario.choose else of_one if one else of_all

@@ -118,6 +118,11 @@ class Net:
         return [name for name in self.layers if name.endswith(".moe")]
 
     @cached_property
+    def of_experts(self) -> list[str]:
+        """The tensors of experts, which are the first axis; a router is none."""
+        return [name for name in self.shapes if ".moe.up." in name or ".moe.down." in name]
+
+    @cached_property
     def size(self) -> Callable[[str], int]:
         """The number of elements of a layer's parameters."""
         sizes = {name: math.prod(shape) for name, shape in self.shapes.items()}
@@ -137,7 +142,7 @@ class Net:
             if len(shape) > 1 and not name.endswith(".bias") and not name.startswith("embed.")
         }
         if each := self.experts:  # of which a token chooses some
-            chosen = [name for name in sizes if ".moe.up." in name or ".moe.down." in name]
+            chosen = sizes.keys() & {*self.of_experts}
             sizes |= {name: sizes[name] * each.top_k // each.count for name in chosen}
         layers = {x: sum(sizes.get(y, 0) for y in names) for x, names in self.tensors.items()}
         return {layer: self.positions[layer] * size for layer, size in layers.items()}.__getitem__
@@ -167,7 +172,7 @@ class Net:
         again = {"none": 0.0, "selective": scores, "full": block + scores}[blocks.recompute]
         kept = h if blocks.recompute == "full" else block + scores - again
         again = max(again, 5 * blocks.vocabulary * ("head" in layers))
-        count = sum(layer.endswith(".mlp") for layer in layers)
+        count = sum(layer.endswith((".mlp", ".moe")) for layer in layers)
         return count * math.ceil(tokens * kept / shards), math.ceil(tokens * again / shards)
 
     @cached_property

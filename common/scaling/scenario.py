@@ -3,20 +3,30 @@
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.chapters.spec import Flags, meanings, option
-from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.chapters.strategies import OF_EXPERTS, SCHEDULES, STRATEGIES
 from common.parallel import strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import ATTENTION, RECOMPUTE, Blocks, Net, lenet, resnet18, transformer
+from common.parallel.nets import (
+    ATTENTION,
+    RECOMPUTE,
+    Blocks,
+    Experts,
+    Net,
+    lenet,
+    resnet18,
+    transformer,
+)
 from common.parallel.plans import Plan
 from common.parallel.strategies.context import EXCHANGES
 from common.scaling.cluster import Link
 from common.scaling.memory import stages
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
-from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, count, quantity, share
+from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, count, distance, quantity, share
 
 TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(Blocks)[1:]))
 
@@ -69,7 +79,12 @@ def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: 
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    strategy: str = flag("data", meanings(STRATEGIES), known=STRATEGIES, shown="all, compared")
+    strategy: str = flag(
+        "data",
+        meanings(STRATEGIES | OF_EXPERTS),
+        known=STRATEGIES | OF_EXPERTS,
+        shown="all, compared",
+    )
     devices: int = flag(4, "number of devices; of a mesh, as its degrees say", most=DEVICES)
     replicas: int = flag(1, "groups, each with the whole net; a divisor of N", "R", most=DEVICES)
     microbatches: int = flag(
@@ -111,6 +126,11 @@ class Scenario(Flags):
     exchange: str = flag(
         "ring", "context: of keys and values, or ulysses, for heads", known=EXCHANGES
     )
+    experts: int = flag(0, "transformer: in every second block, 2 H wide; 0: none", "E", most=2**10)
+    top_k: int = flag(2, "experts of each token", "K", most=2**10)
+    capacity: float = flag(
+        1.25, "experts: slots for C times an equal share of tokens; 0: for all", "C", type=distance
+    )
     precision: str = flag(
         "float32", "of elements; mixed: 16 bits, but optimizer state 32", known=PRECISIONS
     )
@@ -139,8 +159,10 @@ class Scenario(Flags):
         """Whether the hardware is known, so that seconds are predicted."""
         return bool(self.card or self.peak)
 
-    def network(self, **how: int) -> Net:
+    def network(self, **how: Any) -> Net:
         make, sizes = NETS[self.net]
+        if self.experts:
+            how["experts"] = Experts(self.experts, self.top_k, self.capacity)
         return make(**how, **{name: getattr(self, name) for name in sizes})
 
     def title(self) -> str:
@@ -169,18 +191,28 @@ class Scenario(Flags):
         """The mesh, or that of the strategy; shards are those of ZeRO-1 unless it says others."""
         mesh: dict[str, Any] = {name: getattr(self, name) for name in MESH}
         zero = int(self.strategy[-1]) if "zero" in self.strategy else int(self.shards > 1)
-        context = self.devices // self.replicas if self.strategy == "context" else 1
-        if not self.meshed and self.strategy not in ("data", "context"):
-            mesh["shards" if zero else self.strategy] = self.devices // self.replicas
+        row = self.devices // self.replicas
+        of_data = {name: row if self.strategy == name else 1 for name in ("context", "expert")}
+        if not self.meshed and self.strategy not in ("data", *of_data):
+            mesh["shards" if zero else self.strategy] = row
         data = not self.meshed and self.strategy == "data"
         replicas, blocks = self.devices if data else self.replicas, self.network().blocks
         group = mesh["shards"] * replicas * (blocks.sequence if blocks.count else self.examples)
         m = self.microbatches or max(1, self.examples // group)
-        mesh |= {"replicas": replicas * context, "context": context, "exchange": self.exchange}
+        if self.experts:  # the auxiliary loss is that of the whole minibatch
+            m = 1
+        mesh |= {"replicas": replicas * prod(of_data.values()), "exchange": self.exchange}
+        mesh |= of_data
         return Degrees(**mesh, zero=zero, microbatches=m, schedule=self.schedule)
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
+        if (self.strategy == "expert") > (self.experts > 0):
+            return "--strategy expert needs --experts"
+        mixed = self.strategy in strategies.OF_EXPERTS and not (self.meshed or self.choose)
+        if self.experts and (not mixed or self.gated or self.microbatches > 1):
+            what = "without a mesh, --choose, --gated and --microbatches"
+            return f"--experts are planned for --strategy data or expert, {what}"
         net, how = self.network(), self.degrees()
         drops = how.chunks > 1 or self.recompute == "full"
         if drops and how.schedule == "zb1" and how.pipeline > 1:
@@ -202,7 +234,7 @@ class Scenario(Flags):
     def kept(self) -> list[int]:
         """The most bytes at one time of each device; of a mesh, of each stage's."""
         net, how = self.network(), self.degrees()
-        if not net.blocks.count:  # layers that differ may need the peaks of all kinds at once
+        if not net.blocks.count or self.experts:  # the peaks of all kinds may come at once
             return self.usage().kept()
         found = [round(kept) for _, kept, _ in stages(net, how, self.examples, self.sizes())]
         return found if self.meshed else found * (self.devices // len(found))

@@ -4,7 +4,7 @@ Counted bytes are those of a star, seconds those of rings. Updates and reading d
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from typing import Final, NamedTuple
 
 from common.parallel.nets import Net
@@ -43,8 +43,8 @@ class Degrees(NamedTuple):
 
     If `spread`, stages are outermost: they are on different nodes, and gradients are summed in
     a node. Shards are those of ZeRO's stage `zero`. Of the replicas, `context` share each
-    sequence, by an `exchange`. In an interleaved pipeline (Narayanan et
-    al., 2021, section 2.2), a device has `chunks`.
+    sequence, by an `exchange`, or `expert` share the experts. In an interleaved pipeline
+    (Narayanan et al., 2021, section 2.2), a device has `chunks`.
     """
 
     tensor: int = 1
@@ -58,6 +58,7 @@ class Degrees(NamedTuple):
     spread: bool = False
     context: int = 1
     exchange: str = "ring"
+    expert: int = 1
 
     def devices(self) -> int:
         return self.tensor * self.pipeline * self.shards * self.replicas
@@ -147,6 +148,7 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     parts = {"compute": compute, "bubble": bubble, "tensor": tensor}
     around, met = _context(net, how, group * itemsize, cluster, compute * 3 / (model + again))
     parts |= {"pipeline": pipeline, "data": data, "context": around}
+    parts["expert"] = _expert(net, how, group, itemsize, cluster)
     step = sum(parts.values())
     used = examples * model / (how.devices() * cluster.peak * step)
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
@@ -161,13 +163,17 @@ def _data(
     Sums over replicas, and ZeRO-1's over shards, overlap with the backward pass of the last
     microbatch, where gradients are complete; ZeRO-2's with those of all, ZeRO-3's and its
     gathered weights with all passes. Exposed are the last unit's gradients, the first one's
-    weights, and those gathered after ZeRO-1's and ZeRO-2's update.
+    weights, and those gathered after ZeRO-1's and ZeRO-2's update. An expert's gradient is summed
+    over those replicas that have it.
     """
     many, stride = how.microbatches, how.strides()[1]
-    size = sum(map(net.size, net.layers)) * itemsize / how.tensor / how.pipeline
+    experts = itemsize * sum(prod(net.shapes[name]) for name in net.of_experts)
+    size = (sum(map(net.size, net.layers)) * itemsize - experts) / how.tensor / how.pipeline
     units = len(net.units) / how.pipeline
     half = cluster.ring(how.shards, stride, size, units) / 2
     whole = cluster.ring(how.replicas, stride * how.shards, size / how.shards, units)
+    same = how.replicas // how.expert, stride * how.expert
+    whole += cluster.ring(*same, experts / how.expert, len(net.mixtures))
     first = (0.0, half, half, half / units)[how.zero]
     last = (0, 1, 1, 2)[how.zero] * half + whole
     others = (0, 0, many - 1, 3 * many - 2)[how.zero] * half
@@ -201,3 +207,14 @@ def _context(
     scores = 2 * net.positions[net.layers[0]] * blocks.count * blocks.hidden * blocks.sequence
     exposed = max(0.0, sent - scores * second)
     return exposed, sent - exposed
+
+
+def _expert(net: Net, how: Degrees, tokens: int, itemsize: int, cluster: Cluster) -> float:
+    """The seconds in which tokens go to the devices of their experts and back, in both passes."""
+    if how.expert == 1 or not net.experts:
+        return 0.0
+    link = cluster.hop(how.expert, how.strides()[1])
+    others = (how.expert - 1) / how.expert * net.experts.count
+    sent = others * net.experts.slots(tokens) * net.blocks.hidden * itemsize
+    once = (how.expert - 1) * link.latency + sent * link.per_byte
+    return 4 * len(net.mixtures) * once

@@ -38,9 +38,7 @@ class Expert(Plan):
     @cached_property
     def shared(self) -> list[str]:
         """The tensors that each device has, whose gradients are summed once in a step."""
-        ends = (".up.weight", ".up.bias", ".down.weight", ".down.bias")
-        cut = {f"{layer}{end}" for layer in self.mixtures for end in ends}
-        return [name for name in self.shapes if name not in cut]
+        return [name for name in self.shapes if name not in self.of_experts]
 
     def taken_by(self, name: str) -> str:
         """Of a layer with experts, tensors go to three functions."""
@@ -54,18 +52,16 @@ class Expert(Plan):
 
     def slots_of(self, examples: int) -> list[int]:
         """The tokens that each device may send to an expert, where its group has examples."""
-        tokens = self.positions["head"]
-        return [self.experts.slots(tokens * n) for n in shard_sizes(examples, self.devices)]
+        return [self.experts.slots(tokens) for tokens in self.tokens_here(examples)]
 
-    @property
-    def hidden(self) -> int:
-        """The elements of a token's state."""
-        return self.inputs["head"] // self.positions["head"]
+    def tokens_here(self, examples: int) -> list[int]:
+        """The number of tokens of each device."""
+        return [self.positions[self.layers[0]] * n for n in shard_sizes(examples, self.devices)]
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         """Counts tokens there and back, the load of experts, and gradients of shared tensors."""
         layers = len(self.mixtures)
-        state = layers * self.hidden * ledger.itemsize
+        state = layers * self.blocks.hidden * ledger.itemsize
         for source, slots in enumerate(self.slots_of(examples)):
             for target, experts in enumerate(self.owned):
                 if source != target:
@@ -79,8 +75,14 @@ class Expert(Plan):
             ledger.allreduce(load, (number % self.devices, number), "activations", layers)
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
-        """With what its experts received, and what others made of its own tokens."""
+        """With what its experts received, and what others made of its own tokens.
+
+        Within an expert, a slot has 4 h elements, where a dense MLP has 8 h for each token.
+        """
         kept, slots = super().memory(examples, device, itemsize, state), self.slots_of(examples)
         received, made = self.owned[device] * sum(slots), self.experts.count * slots[device]
-        kept["activations"] += len(self.mixtures) * self.hidden * (received + made) * itemsize
+        within = {"layers": 0, "full": 1}.get(self.blocks.recompute, len(self.mixtures))
+        elements = within * (4 * received - 8 * self.tokens_here(examples)[device])
+        elements += len(self.mixtures) * (received + made)
+        kept["activations"] += self.blocks.hidden * elements * itemsize
         return kept
