@@ -233,3 +233,20 @@ def test_messages_overlap_as_far_as_they_can(
     parts = {name: time for name, time in found.parts.items() if time}
     assert parts == pytest.approx({"compute": compute, **exposed})
     assert found.hidden == pytest.approx(hidden)
+
+
+def test_tokens_go_to_experts_and_back_in_both_passes() -> None:
+    how: dict[str, Any] = {"net": "transformer", "layers": 4, "hidden": 64, "heads": 4}
+    how |= {"sequence": 100, "experts": 6, "devices": 4, "replicas": 2, "examples": 400}
+    plan = Scenario(strategy="expert", card="a100", precision="mixed", **how)
+    slots, link = 42, LINKS["nvlink"]  # of 100 tokens' 200 choices, 1.25 times an equal share
+    sent = 3 * slots * 64 * 2  # to the three experts of the other device of a group
+    once = link.latency + sent * link.per_byte
+    assert plan.seconds().parts["expert"] == pytest.approx(2 * 4 * once)
+    everything, alone = plan.usage(), Scenario(precision="mixed", **how).usage()
+    own = 3 * (2 * 64 * 128 + 128 + 64)  # numbers of the experts of a device, in a layer
+    assert alone.peak["weights"][0] - everything.peak["weights"][0] == 2 * 2 * own
+    loads = 2 * 6 * 2  # of each layer, in bytes, to the first of its row, and of its column
+    assert everything.sent["activations"][3] == 2 * 2 * sent + 2 * loads
+    full = Scenario(strategy="expert", precision="mixed", recompute="full", **how).usage()
+    assert full.peak["activations"][0] < everything.peak["activations"][0]
