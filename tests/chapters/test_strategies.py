@@ -100,8 +100,8 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
 def test_a_transformer_resumes_what_another_strategy_has_saved(
     strategies: Any, all_devices: Sequence[Any], net: str
 ) -> None:
-    ways = [StrategiesOptions(net=net, **how) for how in OF_TRANSFORMERS[net]]
-    alone, sizes = StrategiesOptions(net=net), (7, 9)
+    alone, sizes = StrategiesOptions(net=net, depth=1 + (net == "moe")), (7, 9)
+    ways = [replace(alone, **how) for how in OF_TRANSFORMERS[net]]
     weights = initial_weights(alone.shapes(), 3, "float64")
     right, saved = strategies.trainer(weights, all_devices[:1], alone), weights
     numbers = np.random.default_rng(5)
