@@ -30,7 +30,7 @@ from common.chapters.spec import CHAPTERS
 from common.data.download import decide
 from common.terminal.command import DEVICES, Parser, count, path, status
 
-NEEDED: Final = ("numpy", "pooch", "pydantic", "rich", "safetensors")
+NEEDED: Final = ("filelock", "numpy", "pooch", "pydantic", "rich", "safetensors")
 """The packages that every run takes, beside its framework's."""
 
 MOST: Final = 4

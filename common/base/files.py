@@ -1,14 +1,12 @@
 """Files that appear whole or not at all, never in the place of what is no file; and locks."""
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
 import secrets
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -107,34 +105,22 @@ def held(folder: Path, name: str, timeout: float = 5) -> Iterator[None]:
     run has started ends once the run is gone), and OSError if no file can be made there. Where the
     file system knows no locks, no process is kept out.
     """
+    from filelock import FileLock, Timeout
+
     folder.mkdir(parents=True, exist_ok=True)
-    path, limit = folder / f".{name}.lock", time.monotonic() + timeout
-    while (file := _lock(path)) is None:
-        if time.monotonic() > limit:
-            what = f"another run is writing {name} in {folder}"
-            raise BusyError(f"{what}: wait for it, or choose another folder")
-        time.sleep(0.1)
+    path = folder / f".{name}.lock"
+    lock = FileLock(path, timeout=timeout, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        what = f"another run is writing {name} in {folder}"
+        raise BusyError(f"{what}: wait for it, or choose another folder") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+            raise
     try:
         yield
     finally:
         with suppress(OSError):  # the disk may be read-only by now; an empty file keeps none out
             path.unlink(missing_ok=True)
-        os.close(file)
-
-
-def _lock(path: Path) -> int | None:
-    """The file at `path`, locked; None while another process has it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    except OSError:
-        return file
-    with suppress(FileNotFoundError):
-        # The process that had it may have removed its name since it was opened here.
-        if os.path.samestat(os.fstat(file), path.stat()):
-            return file
-    os.close(file)
-    return None
+        lock.release()

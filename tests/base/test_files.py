@@ -1,5 +1,7 @@
-"""Files appear whole or not at all, and never in the place of what is no file."""
+"""Files appear whole or not at all, and never in the place of what is no file; and locks."""
 
+import errno
+import fcntl
 import os
 from collections.abc import Callable
 from functools import partial
@@ -7,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from common.base.errors import RequestError
-from common.base.files import require_file, write_atomically, write_text
+from common.base.errors import BusyError, RequestError
+from common.base.files import held, require_file, write_atomically, write_text
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, None])
@@ -62,3 +64,55 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
         require_file(link, "--flag")
         write_text(link, content)
         assert (link.readlink(), path.read_text()) == (Path("file"), content)
+
+
+def require_held(folder: Path) -> None:
+    busy = f"^another run is writing x in {folder}: wait for it, or choose another folder$"
+    with pytest.raises(BusyError, match=busy), held(folder, "x", timeout=0.1):
+        pass
+
+
+def test_one_at_a_time_holds_a_name_in_a_folder_and_the_lock_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    for _ in range(2):
+        with held(folder, "x"), held(folder, "y"):
+            require_held(folder)
+            assert {path.name for path in folder.iterdir()} == {".x.lock", ".y.lock"}
+        assert not list(folder.iterdir())
+
+
+def test_a_lock_that_its_last_holder_has_removed_is_not_held_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def too_late(file: int, operation: int) -> None:
+        monkeypatch.undo()
+        (tmp_path / ".x.lock").unlink()
+        lock(file, operation)
+
+    monkeypatch.setattr("fcntl.flock", too_late)
+    with held(tmp_path, "x"):
+        require_held(tmp_path)
+
+
+def test_no_lock_follows_a_link_or_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / ".x.lock").symlink_to("target")
+    (tmp_path / ".y.lock").mkdir()
+    for name in ("x", "y"):
+        with pytest.raises(OSError, match=f".{name}.lock"), held(tmp_path, name):
+            pass
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with held(tmp_path, "x"), held(tmp_path, "x", timeout=0.1):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from common.data.synthetic import synthetic
 from common.terminal.command import LARGEST_SEED
 from common.training.cli import main
 
-HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
+HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch", "filelock"}
 HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
 FLAGS = """--devices --device-kind --tf32 --deterministic --threads --preset
     --batch-size --lr --lr-decay --epochs --steps
