@@ -81,11 +81,13 @@ def loss_over_gathered_logits(right: Right, loss: Any, logits: Any, y: Any, coun
     return part + math.log(right.devices) * y.shape[0] / count, grad
 
 
-@bug("EleutherAI/gpt-neox#1257", DATA, HAND + ".mesh:allreduce")
-def one_weight_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+@bug("EleutherAI/gpt-neox#1257", DATA, HAND + ".mesh:allreduce_in_place")
+def one_weight_not_reduced(right: Right, ops: Any, held: Any, *more: Any) -> None:
     """Leave a replicated weight's gradient as it is. Right: a reduction is missing."""
-    pairs = zip(right(ops, tensors, kind, group), tensors, strict=True)
-    return [{**total, "fc2.bias": local["fc2.bias"]} for total, local in pairs]
+    local = [here["fc2.bias"] for here in held]
+    right(ops, held, *more)
+    for here, grad in zip(held, local, strict=True):
+        here["fc2.bias"] = grad
 
 
 @bug("deepspeedai/DeepSpeed#966", ZERO3, HAND + ".zero:reduce_scatter")
