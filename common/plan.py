@@ -172,8 +172,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if out is not None:
         require_file(out, "--out", ".svg")
     unnamed = "--out draws one --strategy: name it" if out else ""
-    refused = scenario.refusal() if one or scenario.meshed or scenario.experts else ""
-    if refusal := idle(given) or unnamed * (scenario.meshed or not one) or refused:
+    planned = one or scenario.meshed or scenario.experts
+    refused = idle(given) or unnamed * (scenario.meshed or not one)
+    if refusal := refused or (scenario.refusal() if planned else ""):
         raise RequestError(refusal)
     lines = best_of if scenario.choose else of_one if one else of_all
     lines = of_mesh if scenario.meshed else lines

@@ -31,7 +31,7 @@ def concise(framework: str) -> Chapter:
 
 
 def strategies(framework: str) -> Chapter:
-    """LeNet, split by each strategy."""
+    """LeNet, or a transformer, split by each strategy."""
     from common.trainers.strategies import BySplitting
     from frameworks.strategies.mesh import Split
 

@@ -12,13 +12,13 @@ from common.parallel.ledger import Usage
 from common.parallel.nets import Experts, Net, gpt, lenet
 from common.parallel.plans import Plan
 from common.parallel.strategies.context import EXCHANGES
-from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, counts, distance
+from common.terminal.command import DEPTH, DEVICES, MICROBATCHES, at_least_0, counts, distance
 
 STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
 """The strategies; the first is the default."""
 
-OF_EXPERTS: Final = {"expert": strategies.OF_EXPERTS["expert"].words}
-"""The strategy of a mixture of experts."""
+WITH_EXPERTS: Final = STRATEGIES | {"expert": strategies.OF_EXPERTS["expert"].words}
+"""Also that of a mixture of experts."""
 
 SCHEDULES: Final = {
     "1f1b": "a stage passes a microbatch back as soon as it can",
@@ -43,11 +43,7 @@ class StrategiesOptions(Options):
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
-    strategy: str = option(
-        "data",
-        f"{meanings(STRATEGIES | OF_EXPERTS)} (%(default)s)",
-        known=STRATEGIES | OF_EXPERTS,
-    )
+    strategy: str = option("data", f"{meanings(WITH_EXPERTS)} (%(default)s)", known=WITH_EXPERTS)
     replicas: int = option(
         1,
         "R model-parallel groups, each of which splits the net; "
@@ -90,7 +86,7 @@ class StrategiesOptions(Options):
     clip: float = option(
         None,
         "gpt, moe: scale the gradient to a norm of C at most; 0: never (1)",
-        type=distance,
+        type=at_least_0,
         least=0,
         most=1e9,
         metavar="C",
@@ -111,7 +107,7 @@ class StrategiesOptions(Options):
         0.0,
         "moe: of a device's tokens, an expert takes C times an equal share and drops others; "
         "0: it drops none (%(default)s)",
-        type=distance,
+        type=at_least_0,
         least=0,
         most=1e9,
         metavar="C",
@@ -120,7 +116,7 @@ class StrategiesOptions(Options):
         0.01,
         "moe: the weight of the auxiliary loss, which is least where experts are chosen equally "
         "often (%(default)s)",
-        type=distance,
+        type=at_least_0,
         least=0,
         most=1e9,
         metavar="B",

@@ -188,6 +188,14 @@ class Net:
         forward = [("activations", elements) for elements in sums]
         return [*forward, *(("gradients", self.inputs[column]) for column in columns)]
 
+    def empty(self, tokens: int) -> float:
+        """Multiplications for each of a device's tokens that are of empty slots of experts."""
+        if not self.experts:
+            return 0.0
+        size = sum(math.prod(self.shapes[x]) for x in self.of_experts if x.endswith("weight"))
+        chosen = self.experts.top_k / self.experts.count
+        return size * (self.experts.slots(tokens) / tokens - chosen)
+
     def operations(self) -> tuple[int, int]:
         """Floating-point operations of a step for each example: of the net, and to recompute.
 

@@ -185,7 +185,7 @@ def sources(framework: str) -> list[Path]:
     backends = ROOT / "frameworks"
     folders = [*rooms, backends / "strategies", backends / framework]
     paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    return [*paths, *backends.glob("*.py")]
+    return [*paths, *sorted(backends.glob("*.py"))]
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:

@@ -8,34 +8,24 @@ from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.chapters.spec import Flags, meanings, option
-from common.chapters.strategies import OF_EXPERTS, SCHEDULES, STRATEGIES
-from common.parallel import strategies
+from common.chapters.strategies import SCHEDULES, WITH_EXPERTS
+from common.parallel import nets, strategies
 from common.parallel.ledger import Usage
-from common.parallel.nets import (
-    ATTENTION,
-    RECOMPUTE,
-    Blocks,
-    Experts,
-    Net,
-    lenet,
-    resnet18,
-    transformer,
-)
 from common.parallel.plans import Plan
 from common.parallel.strategies.context import EXCHANGES
 from common.scaling.cluster import Link
 from common.scaling.memory import stages
 from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
-from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, count, distance, quantity, share
+from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, at_least_0, count, quantity, share
 
-TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(Blocks)[1:]))
+TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(nets.Blocks)[1:]))
 
 MESH: Final = ("tensor", "pipeline", "shards", "chunks", "spread")
 
-NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
-    "lenet": (lenet, ("depth",)),
-    "resnet18": (resnet18, ("width",)),
-    "transformer": (transformer, TRANSFORMER),
+NETS: Final[dict[str, tuple[Callable[..., nets.Net], tuple[str, ...]]]] = {
+    "lenet": (nets.lenet, ("depth",)),
+    "resnet18": (nets.resnet18, ("width",)),
+    "transformer": (nets.transformer, TRANSFORMER),
 }
 """The nets, and the flags that give the size of each."""
 
@@ -79,12 +69,7 @@ def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: 
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    strategy: str = flag(
-        "data",
-        meanings(STRATEGIES | OF_EXPERTS),
-        known=STRATEGIES | OF_EXPERTS,
-        shown="all, compared",
-    )
+    strategy: str = flag("data", meanings(WITH_EXPERTS), known=WITH_EXPERTS, shown="all, compared")
     devices: int = flag(4, "number of devices; of a mesh, as its degrees say", most=DEVICES)
     replicas: int = flag(1, "groups, each with the whole net; a divisor of N", "R", most=DEVICES)
     microbatches: int = flag(
@@ -106,7 +91,11 @@ class Scenario(Flags):
     depth: int = flag(0, "lenet: dense layers of 128 more", "D", most=DEPTH)
     width: int = flag(64, "resnet18: output channels of the first stage", "W", most=WIDTH)
     parameters: int = flag(
-        10**8, "transformer: about so many, as 7e9; H decides", "P", type=large, most=PARAMETERS
+        10**8,
+        "transformer: about so many without experts, as 7e9; H decides",
+        "P",
+        type=large,
+        most=PARAMETERS,
     )
     layers: int = flag(24, "transformer: number of blocks", "L", most=200)
     hidden: int = flag(
@@ -117,20 +106,18 @@ class Scenario(Flags):
     gated: int = flag(0, "transformer: width of a gated MLP; 0: it has 4 H", "G", most=2**18)
     vocabulary: int = flag(0, "transformer: words; 0: no embeddings, no head", "V", most=2**20)
     sequence: int = flag(2048, "transformer: tokens of a sequence", "S", most=2**20)
-    attention: str = flag("flash", "transformer: flash keeps no scores", known=ATTENTION)
+    attention: str = flag("flash", "transformer: flash keeps no scores", known=nets.ATTENTION)
     recompute: str = flag(
         "none",
         "transformer: in the backward pass; selective: scores, full: blocks",
-        known=RECOMPUTE,
+        known=nets.RECOMPUTE,
     )
     exchange: str = flag(
         "ring", "context: of keys and values, or ulysses, for heads", known=EXCHANGES
     )
-    experts: int = flag(0, "transformer: in every second block, 2 H wide; 0: none", "E", most=2**10)
+    experts: int = flag(0, "transformer: in every second block, 2 H wide", "E", most=2**10)
     top_k: int = flag(2, "experts of each token", "K", most=2**10)
-    capacity: float = flag(
-        1.25, "experts: slots for C times an equal share of tokens; 0: for all", "C", type=distance
-    )
+    capacity: float = flag(1.25, "experts: slots for C equal shares; 0: all", "C", type=at_least_0)
     precision: str = flag(
         "float32", "of elements; mixed: 16 bits, but optimizer state 32", known=PRECISIONS
     )
@@ -159,10 +146,10 @@ class Scenario(Flags):
         """Whether the hardware is known, so that seconds are predicted."""
         return bool(self.card or self.peak)
 
-    def network(self, **how: Any) -> Net:
+    def network(self, **how: Any) -> nets.Net:
         make, sizes = NETS[self.net]
         if self.experts:
-            how["experts"] = Experts(self.experts, self.top_k, self.capacity)
+            how["experts"] = nets.Experts(self.experts, self.top_k, self.capacity)
         return make(**how, **{name: getattr(self, name) for name in sizes})
 
     def title(self) -> str:
@@ -173,6 +160,8 @@ class Scenario(Flags):
         if "parameters" in sizes:
             sizes["parameters"] = int(float(f"{sum(map(net.size, net.layers)):.3g}"))
         words = [f"{k} {v}" if isinstance(v, str) else f"{k} {v:,}" for k, v in sizes.items() if v]
+        if self.experts:
+            words += [f"experts {self.experts} top-k {self.top_k} capacity {self.capacity:g}"]
         return " ".join([self.net, *words])
 
     def plan(self) -> Plan:
@@ -207,12 +196,8 @@ class Scenario(Flags):
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
-        if (self.strategy == "expert") > (self.experts > 0):
-            return "--strategy expert needs --experts"
-        mixed = self.strategy in strategies.OF_EXPERTS and not (self.meshed or self.choose)
-        if self.experts and (not mixed or self.gated or self.microbatches > 1):
-            what = "without a mesh, --choose, --gated and --microbatches"
-            return f"--experts are planned for --strategy data or expert, {what}"
+        if why := self._of_experts():
+            return why
         net, how = self.network(), self.degrees()
         drops = how.chunks > 1 or self.recompute == "full"
         if drops and how.schedule == "zb1" and how.pipeline > 1:
@@ -227,6 +212,16 @@ class Scenario(Flags):
         tensor = strategies.refusal(net, "tensor", how.tensor)
         return tensor or strategies.refusal(net, "pipeline", how.pipeline * how.chunks)
 
+    def _of_experts(self) -> str:
+        if not self.experts:
+            return "--strategy expert needs --experts" * (self.strategy == "expert")
+        alone = not (self.meshed or self.choose or self.gated or self.microbatches > 1)
+        if self.strategy not in strategies.OF_EXPERTS or not alone:
+            what = "without a mesh, --choose, --gated and --microbatches"
+            return f"--experts are planned for --strategy data or expert, {what}"
+        few = self.top_k > self.experts or self.layers < 2
+        return "--experts: at least as many as --top-k, in every second of --layers" * few
+
     def usage(self) -> Usage:
         examples = self.examples // (self.sequence if self.strategy == "context" else 1)
         return self.plan().usage(examples, *self.sizes())
@@ -234,7 +229,11 @@ class Scenario(Flags):
     def kept(self) -> list[int]:
         """The most bytes at one time of each device; of a mesh, of each stage's."""
         net, how = self.network(), self.degrees()
-        if not net.blocks.count or self.experts:  # the peaks of all kinds may come at once
+        if self.experts:  # of one microbatch, activations are freed as gradients grow
+            weights, gradients, state, activations = self.usage().peak.values()
+            changing = map(max, gradients, activations)
+            return [sum(kept) for kept in zip(weights, state, changing, strict=True)]
+        if not net.blocks.count:  # layers that differ may need the peaks of all kinds at once
             return self.usage().kept()
         found = [round(kept) for _, kept, _ in stages(net, how, self.examples, self.sizes())]
         return found if self.meshed else found * (self.devices // len(found))

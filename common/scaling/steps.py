@@ -1,4 +1,4 @@
-"""Predicts the seconds of a training step, split by tensor, pipeline and data parallelism.
+"""Predicts the seconds of a training step on a mesh of devices.
 
 Counted bytes are those of a star, seconds those of rings. Updates and reading data are free.
 """
@@ -91,6 +91,17 @@ class Cluster(NamedTuple):
         per_byte = max(self.inside.per_byte, shared) * (devices - 1) / devices
         return 2 * (times * latency + size * per_byte)
 
+    def all_to_all(self, devices: int, stride: int, size: float, times: int) -> float:
+        """The seconds in which every `stride`-th device sends `size` bytes in all to the others.
+
+        Its parts are equal. All devices of a node share its link.
+        """
+        members = max(1, min(devices, self.node // stride))
+        others = devices - members
+        latency = (members - 1) * self.inside.latency + others * self.between.latency
+        shared = others / (devices - 1) * self.node * self.between.per_byte
+        return times * latency + size * max(self.inside.per_byte, shared)
+
     def hop(self, devices: int, stride: int) -> Link:
         """A device's link to the device at this distance, of so many in a line."""
         if devices * stride <= self.node:
@@ -125,6 +136,7 @@ def predict(net: Net, how: Degrees, examples: int, cluster: Cluster, itemsize: i
     work = [sum(map(net.work, stage)) for stage in net.cut(how.pipeline)]
     share = max(work) / sum(work)
     model, again = net.operations()
+    again += round(6 * net.empty(group))
     whole = net.replicated_operations() if how.tensor > 1 else 0
     operations = whole + (model + again - whole) / how.tensor
     compute = group * operations * share / cluster.speed
@@ -201,7 +213,7 @@ def _context(
         return 1.5 * cluster.ring(c, stride, c * keys, times), 0.0
     if how.exchange == "ulysses":
         sent = 2 * (2 * state + keys) * (c - 1) / c
-        return 8 * times * (c - 1) * link.latency + sent * link.per_byte, 0.0
+        return cluster.all_to_all(c, stride, sent, 8 * times), 0.0
     hops = 3 * c - 2
     sent = hops * (times * link.latency + keys * link.per_byte)
     scores = 2 * net.positions[net.layers[0]] * blocks.count * blocks.hidden * blocks.sequence
@@ -213,8 +225,6 @@ def _expert(net: Net, how: Degrees, tokens: int, itemsize: int, cluster: Cluster
     """The seconds in which tokens go to the devices of their experts and back, in both passes."""
     if how.expert == 1 or not net.experts:
         return 0.0
-    link = cluster.hop(how.expert, how.strides()[1])
-    others = (how.expert - 1) / how.expert * net.experts.count
+    others, times = (how.expert - 1) / how.expert * net.experts.count, 4 * len(net.mixtures)
     sent = others * net.experts.slots(tokens) * net.blocks.hidden * itemsize
-    once = (how.expert - 1) * link.latency + sent * link.per_byte
-    return 4 * len(net.mixtures) * once
+    return cluster.all_to_all(how.expert, how.strides()[1], times * sent, times)

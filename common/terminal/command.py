@@ -142,6 +142,8 @@ rank = _number(int, lambda n: 0 <= n < DEVICES, f"a whole number from 0 to {DEVI
 
 distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
 
+at_least_0 = _number(float, lambda x: 0 <= x <= 1e9, "a number of at least 0, at most 1e9")
+
 share = _number(float, lambda x: 1e-3 <= x <= 1, "a number of at least 0.001 and at most 1")
 
 above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

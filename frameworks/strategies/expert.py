@@ -1,8 +1,8 @@
 """Expert parallelism: each device has some experts of a layer, and a shard of the examples.
 
 Devices send tokens to those that have their experts, and get back what these made of them, forward
-and backward: all-to-alls (Lepikhin et al., 2021). Gradients of experts are whole where they are,
-others are summed. The auxiliary loss is no sum over devices: it counts all choices of a minibatch.
+and backward: all-to-alls (Lepikhin et al., 2021). A group's gradients of experts are whole
+where they are, others are summed. The auxiliary loss counts the choices of the whole minibatch.
 """
 
 from collections.abc import Iterator, Sequence

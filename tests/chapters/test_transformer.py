@@ -17,6 +17,7 @@ from common.data.dataset import numbers
 from common.data.sums import sums
 from common.models.weights_file import initial_weights
 from common.parallel.shards import shard_bounds
+from common.settings.arguments import parser
 
 GPT: Final = StrategiesOptions(net="gpt", microbatches=2, depth=1, clip=0.5)
 MIXTURE: Final[dict[str, Any]] = {
@@ -157,3 +158,9 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
 )
 def test_what_cannot_be_split_is_refused(options: Any, devices: int, why: str) -> None:
     assert why in options.refusal(devices)
+
+
+def test_a_capacity_and_a_norm_may_be_above_1() -> None:
+    given = ["--net=moe", "--strategy=expert", "--capacity=1.25", "--clip=2"]
+    read = vars(parser("mxnet", "strategies").parse_args(given))
+    assert (read["capacity"], read["clip"]) == (1.25, 2)

@@ -129,6 +129,8 @@ def test_a_mesh_is_shown_by_stage(capsys: pytest.CaptureFixture[str]) -> None:
             "--strategy means nothing with --pipeline",
         ),
         (["--net=transformer", "--strategy=expert", "--out"], "needs --experts"),
+        (["--experts=4", *ONE], "--experts means nothing for --net lenet"),
+        (["--net=transformer", "--experts=1", "--strategy=data", "--out"], "as many as --top-k"),
         (["--net=transformer", "--experts=4", "--strategy=zero3", "--out"], "data or expert"),
         (["--net=transformer", "--top-k=1", *ONE], "--top-k means nothing without --experts"),
         (["--devices=65", "--out"], "more than 64 devices need --choose, or a mesh"),

@@ -1,5 +1,6 @@
 """Predicted seconds and bytes beside published ones."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -243,6 +244,14 @@ def test_tokens_go_to_experts_and_back_in_both_passes() -> None:
     sent = 3 * slots * 64 * 2  # to the three experts of the other device of a group
     once = link.latency + sent * link.per_byte
     assert plan.seconds().parts["expert"] == pytest.approx(2 * 4 * once)
+    apart = replace(plan, devices=8, replicas=1, examples=800, node=4, between="ethernet")
+    slots_of_all = 7 / 8 * 6 * slots * 64 * 2  # 4 of 7 devices are in the other node
+    link = LINKS["ethernet"]
+    latency = 3 * LINKS["nvlink"].latency + 4 * link.latency
+    once = latency + slots_of_all * 4 / 7 * 4 * link.per_byte
+    assert apart.seconds().parts["expert"] == pytest.approx(2 * 4 * once)
+    many = replace(plan, capacity=0)  # each of 6 experts computes all tokens, not a third
+    assert many.seconds().parts["compute"] > 1.4 * plan.seconds().parts["compute"]
     everything, alone = plan.usage(), Scenario(precision="mixed", **how).usage()
     own = 3 * (2 * 64 * 128 + 128 + 64)  # numbers of the experts of a device, in a layer
     assert alone.peak["weights"][0] - everything.peak["weights"][0] == 2 * 2 * own

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from common.parallel.ledger import Ledger
@@ -78,40 +79,22 @@ class Context(Plan):
         state = self.blocks.count * examples * self.blocks.hidden * ledger.itemsize
         local = [state * len(tokens) for tokens in self.tokens]
         keys = [2 * size // self.blocks.queries_per_key for size in local]  # with values
-        if self.exchange == "ulysses":
-            self._count_heads(local, keys, group, ledger, times)
+        if self.exchange == "ulysses":  # tokens for heads, and the output back
+            outputs = [size // self.devices for size in local]
+            qkv = [(size + more) // self.devices for size, more in zip(local, keys, strict=True)]
+            for kind, there, back in (("activations", qkv, outputs), ("gradients", outputs, qkv)):
+                ledger.all_to_all([[size] * self.devices for size in there], group, kind, times)
+                ledger.all_to_all([back] * self.devices, group, kind, times)
         elif self.exchange == "gather":  # keys and values, and again in the backward pass
             gathered = [[2 * size] * self.devices for size in keys]
             ledger.all_to_all(gathered, group, "activations", 2 * times)
             ledger.all_to_all([keys] * self.devices, group, "gradients", times)
-        else:
-            self._count_hops(keys, group, ledger, times)
-
-    def _count_hops(
-        self, keys: Sequence[int], group: Sequence[int], ledger: Ledger, times: int
-    ) -> None:
-        """Keys and values pass all others, forward and backward; their gradients come home."""
-        hops = range(self.devices - 1)
-        for kind, steps in (("activations", [*hops, *hops]), ("gradients", [*hops, len(hops)])):
-            for step in steps:
-                for device, number in enumerate(group):
-                    target = group[(device + 1) % self.devices]
-                    ledger.send(keys[device - step], number, target, kind, times)
-
-    def _count_heads(
-        self,
-        local: Sequence[int],
-        keys: Sequence[int],
-        group: Sequence[int],
-        ledger: Ledger,
-        times: int,
-    ) -> None:
-        """Queries, keys and values go to the devices of their heads, the output comes back."""
-        outputs = [size // self.devices for size in local]
-        qkv = [(size + more) // self.devices for size, more in zip(local, keys, strict=True)]
-        for kind, there, back in (("activations", qkv, outputs), ("gradients", outputs, qkv)):
-            ledger.all_to_all([[size] * self.devices for size in there], group, kind, times)
-            ledger.all_to_all([back] * self.devices, group, kind, times)
+        else:  # they pass all others, forward and backward; their gradients come home
+            hops = range(self.devices - 1)
+            for kind, steps in (("activations", [*hops, *hops]), ("gradients", [*hops, len(hops)])):
+                for step, device in product(steps, range(self.devices)):
+                    ends = group[device], group[(device + 1) % self.devices]
+                    ledger.send(keys[device - step], *ends, kind, times)
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """Of its tokens: what one device would keep; what heads have found, and their sums."""

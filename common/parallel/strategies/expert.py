@@ -13,7 +13,7 @@ from common.parallel.shards import shard_bounds, shard_sizes
 class Expert(Plan):
     """Tokens go to the devices of their experts and come back, forward and backward."""
 
-    words = "as data, with the experts of each layer shared by devices (--net moe)"
+    words = "as data, with the experts of each layer shared by devices"
     sharded = True
     experts: Experts
 
@@ -59,7 +59,7 @@ class Expert(Plan):
         return [self.positions[self.layers[0]] * n for n in shard_sizes(examples, self.devices)]
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        """Counts tokens there and back, the load of experts, and gradients of shared tensors."""
+        """Counts tokens there and back, and the load of experts."""
         layers = len(self.mixtures)
         state = layers * self.blocks.hidden * ledger.itemsize
         for source, slots in enumerate(self.slots_of(examples)):
@@ -75,10 +75,7 @@ class Expert(Plan):
             ledger.allreduce(load, (number % self.devices, number), "activations", layers)
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
-        """With what its experts received, and what others made of its own tokens.
-
-        Within an expert, a slot has 4 h elements, where a dense MLP has 8 h for each token.
-        """
+        """With what experts received and made; within one, 4 h a slot, in an MLP 8 h a token."""
         kept, slots = super().memory(examples, device, itemsize, state), self.slots_of(examples)
         received, made = self.owned[device] * sum(slots), self.experts.count * slots[device]
         within = {"layers": 0, "full": 1}.get(self.blocks.recompute, len(self.mixtures))
