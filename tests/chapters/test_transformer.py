@@ -118,15 +118,22 @@ def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
     np.testing.assert_allclose(trainer.predict(X), logits, rtol=0, atol=EXACT)
 
 
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (GPT, ("data", "context", "zero3", "tensor", "pipeline")),
+        (replace(GPT, **MIXTURE), ("data", "expert", "data")),
+    ],
+)
 def test_what_one_strategy_has_saved_every_other_one_resumes(
-    strategies: Any, all_devices: Sequence[Any]
+    strategies: Any, all_devices: Sequence[Any], options: Any, names: Sequence[str]
 ) -> None:
     """With the moments, which other devices had, and the number of steps."""
-    saved = start()
-    right = AdamOnOneDevice(saved, GPT)
-    for step, name in enumerate(("data", "context", "zero3", "tensor", "pipeline")):
+    saved = start(options)
+    right = AdamOnOneDevice(saved, options)
+    for step, name in enumerate(names):
         devices = all_devices[: 3 - step % 2]
-        trainer = strategies.trainer(start(), devices, replace(GPT, strategy=name))
+        trainer = strategies.trainer(start(options), devices, replace(options, strategy=name))
         trainer.restore(saved)
         trainer.train_batch(*batch(step), RATES[0])
         right.step(*batch(step), RATES[0])
