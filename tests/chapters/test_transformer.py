@@ -30,6 +30,7 @@ CASES: Final = (
     (4, {"strategy": "tensor", "replicas": 2}),
     (4, {"strategy": "tensor", "replicas": 2, "sequence_parallel": True}),
     (4, {"strategy": "pipeline", "replicas": 2}),
+    (3, {"strategy": "context"}),
     (4, {"strategy": "context", "replicas": 2}),
     (4, {"strategy": "context", "attention": "gather"}),
     (3, {"strategy": "context", "attention": "ulysses", "contiguous": True}),
