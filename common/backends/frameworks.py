@@ -47,10 +47,7 @@ A framework that is not named has no native versions.
 """
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
-"""The wrappers that take a process for each device, as PyTorch's native strategies do.
-
-All else takes one for all devices.
-"""
+"""The wrappers that take a process for each device, as PyTorch's native strategies do."""
 
 
 def installed() -> list[str]:

@@ -12,7 +12,8 @@ from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
 from common.chapters.spec import Settings
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.strategies import OF_ANY_NET
+from common.parallel.strategies import OF_ANY_NET, OF_EXPERTS
+from common.parallel.strategies.context import EXCHANGES
 
 
 @dataclass(frozen=True)
@@ -251,8 +252,13 @@ def _gpt(
 
 def _transformers() -> Iterator[Suite]:
     """The transformer, split every way."""
-    quick: Settings = {"preset": "quick", "net": "gpt", "strategy": "tensor"}
-    yield Suite("strategies", "gpt-quick", ".", (), (), quick)
+    own: list[dict[str, Any]] = [{"strategy": name} for name in OF_ANY_NET]
+    for order in (False, True):
+        own += [{"strategy": "context", "attention": x, "contiguous": order} for x in EXCHANGES]
+    own += [{"strategy": "tensor", "sequence_parallel": True}]
+    own += [{"net": "moe", "strategy": name} for name in OF_EXPERTS]
+    for how in ({"net": "gpt", **each} for each in own):  # runs of users, as above
+        yield Suite("strategies", StrategiesOptions(**how).way(), ".", (), (), how)
     yield _gpt("float64-gpt-data", (1,), (2, 3), alone_in="", strategy="data")
     plain = {"pipeline": (3,), "tensor": (2,), "zero1": (), "zero2": (), "zero3": (2,)}
     for name, devices in plain.items():

@@ -223,8 +223,7 @@ class Plan(Net):
             here = rows.stop - rows.start
             self.count_sends(here, group, ledger)
             shared = self.sizes_of({x: self.weights[x] for x in self.shared}, 0)
-            size = itemsize * sum(shared.values())
-            ledger.allreduce(size, group, "gradients", len(shared))
+            ledger.allreduce(itemsize * sum(shared.values()), group, "gradients", len(shared))
             if self.clips:
                 ledger.allreduce(itemsize, group, "gradients")
             for device, number in enumerate(group):

@@ -14,13 +14,15 @@ from numpy_chapter import NumpyChapter, OnGpus, SumInsteadOfMean
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.spec import CHAPTERS, Settings
+from common.chapters.strategies import NETS, WITH_EXPERTS, StrategiesOptions
 from common.chapters.suites import SUITES, Suite, on_gpus
 from common.compare.comparison import verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import only_in_grid
+from common.compare.folder import only_in_grid, way_of
 from common.compare.numpy_nets import Step
 from common.compare.runs import follows_preset
 from common.grid import runs
+from common.parallel.strategies.context import EXCHANGES
 from common.records.record import read_record, read_tensors
 from common.records.trace import traced_steps
 from common.settings.arguments import all_settings
@@ -202,6 +204,16 @@ def test_a_transformer_has_its_accuracy_however_it_is_split() -> None:
         )
         assert follows_preset(config)
         assert not follows_preset(shallow)
+
+
+def test_a_run_of_a_user_is_compared_however_it_is_split() -> None:
+    known = {way_of(suite) for suite in SUITES if suite.folder == "."}
+    flags = product(NETS, WITH_EXPERTS, EXCHANGES, (False, True), (False, True))
+    for net, strategy, exchange, contiguous, sequence in flags:
+        options = StrategiesOptions(
+            strategy, net=net, attention=exchange, contiguous=contiguous, sequence_parallel=sequence
+        )
+        assert options.refusal(1) or options.way() in known
 
 
 def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> None:
