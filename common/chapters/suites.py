@@ -10,7 +10,7 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
-from common.chapters.spec import Settings
+from common.chapters.spec import Settings, spec
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.strategies import OF_ANY_NET, OF_EXPERTS
 from common.parallel.strategies.context import EXCHANGES
@@ -257,8 +257,8 @@ def _transformers() -> Iterator[Suite]:
         own += [{"strategy": "context", "attention": x, "contiguous": order} for x in EXCHANGES]
     own += [{"strategy": "tensor", "sequence_parallel": True}]
     own += [{"net": "moe", "strategy": name} for name in OF_EXPERTS]
-    for how in ({"net": "gpt", **each} for each in own):  # runs of users, as above
-        yield Suite("strategies", StrategiesOptions(**how).way(), ".", (), (), how)
+    for how in ({"preset": "quick", "net": "gpt", **each} for each in own):  # of users, as above
+        yield Suite("strategies", spec("strategies").way(how), ".", (), (), how)
     yield _gpt("float64-gpt-data", (1,), (2, 3), alone_in="", strategy="data")
     plain = {"pipeline": (3,), "tensor": (2,), "zero1": (), "zero2": (), "zero3": (2,)}
     for name, devices in plain.items():
