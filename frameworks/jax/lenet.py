@@ -6,19 +6,13 @@ from functools import partial
 import jax
 from jax import Array as Tensor, numpy as jnp
 
-from frameworks.jax.kernels import avg_pool2d, conv2d, dense, images, relu
+from frameworks.jax import scratch
+from frameworks.jax.kernels import avg_pool2d, conv2d, dense, relu
 from frameworks.jax.scratch import loss
 
 __all__ = ["loss"]
 
-
-@partial(jax.jit, static_argnums=0)
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
+layer = jax.jit(scratch.layer, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)

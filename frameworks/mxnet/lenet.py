@@ -6,6 +6,7 @@ from typing import TypeAlias
 import mxnet as mx
 from mxnet import np
 
+from frameworks.mxnet import scratch
 from frameworks.mxnet.kernels import avg_pool2d, conv2d, dense, padded, relu
 from frameworks.mxnet.primitives import with_empty_batches
 from frameworks.mxnet.scratch import loss
@@ -15,11 +16,10 @@ __all__ = ["loss"]
 Tensor: TypeAlias = np.ndarray
 
 
-def padded_conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`conv2d` of `X` with as many more channels of zeros as it wants."""
+def widened(X: Tensor) -> Tensor:
+    """`X` (n, channels, rows, columns) with as many more channels of zeros as `conv2d` wants."""
     channels = X.shape[1]
-    X = padded(X, len(X), 3 if channels <= 3 else -(-channels // 8) * 8, *X.shape[2:])
-    return conv2d(X, weight, bias)
+    return padded(X, len(X), 3 if channels <= 3 else -(-channels // 8) * 8, *X.shape[2:])
 
 
 def first(Y: Tensor, channels: int) -> Tensor:
@@ -32,10 +32,9 @@ def first(Y: Tensor, channels: int) -> Tensor:
 @with_empty_batches
 def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
     """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
     if name.startswith("conv"):
-        return first(avg_pool2d(relu(padded_conv2d(X, weight, bias))), len(bias))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
+        return first(scratch.layer(name, widened(X), params), len(params[f"{name}.bias"]))
+    return scratch.layer(name, X, params)
 
 
 @with_empty_batches
@@ -46,7 +45,7 @@ def product(layers: Sequence[str], X: Tensor, params: Mapping[str, Tensor]) -> T
     outputs = len(weight) if row.startswith("conv") else weight.shape[1]
     zeros = np.zeros(outputs, weight.dtype, ctx=weight.ctx)
     if row.startswith("conv"):
-        return first(padded_conv2d(X, weight, zeros), outputs)
+        return first(conv2d(widened(X), weight, zeros), outputs)
     return dense(X, weight, zeros)
 
 

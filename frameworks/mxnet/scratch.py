@@ -38,12 +38,19 @@ def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     return params
 
 
+def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
+    """The output of a layer for `X`, with its activation and pooling."""
+    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
+    if name.startswith("conv"):
+        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
+    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
+
+
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h1 = avg_pool2d(relu(conv2d(images(X), params["conv1.weight"], params["conv1.bias"])))
-    h2 = avg_pool2d(relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"])))
-    h3 = relu(dense(h2, params["fc1.weight"], params["fc1.bias"]))
-    return dense(h3, params["fc2.weight"], params["fc2.bias"])
+    for name in ("conv1", "conv2", "fc1", "fc2"):
+        X = layer(name, X, params)
+    return X
 
 
 def loss(y_hat: Tensor, y: Tensor) -> Tensor:

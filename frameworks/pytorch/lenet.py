@@ -4,18 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, relu
-from frameworks.pytorch.scratch import loss
+from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, relu
+from frameworks.pytorch.scratch import layer, loss
 
-__all__ = ["loss"]
-
-
-def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """The output of a layer for `X`, with its activation and pooling."""
-    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if name.startswith("conv"):
-        return avg_pool2d(relu(conv2d(images(X) if name == "conv1" else X, weight, bias)))
-    return dense(X, weight, bias) if name == "fc2" else relu(dense(X, weight, bias))
+__all__ = ["layer", "loss"]
 
 
 def product(layers: Sequence[str], X: Tensor, params: Mapping[str, Tensor]) -> Tensor:

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2] / "frameworks"
 
 LISTINGS = {
     "scratch": (
-        *("get_params", "lenet", "loss", "allreduce", "split_batch", "shard_loss_and_grad"),
-        *("sgd", "train_batch"),
+        *("get_params", "layer", "lenet", "loss", "allreduce", "split_batch"),
+        *("shard_loss_and_grad", "sgd", "train_batch"),
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
     "gpt": (
@@ -32,7 +32,7 @@ LISTINGS = {
 ON_DEVICES = {"tensorflow": ["step"], "jax": ["shard_loss", "one_program"]}
 """What runs on every device, before `forward_backward`: elsewhere it is an ordinary step."""
 
-LONGEST = {"scratch": 116, "concise": 125, "gpt": 140, "moe": 85}
+LONGEST = {"scratch": 120, "concise": 125, "gpt": 140, "moe": 85}
 """The most lines of a listing, so that it can be read in one sitting."""
 
 NOT_OF_THE_BOOK = (
@@ -40,7 +40,7 @@ NOT_OF_THE_BOOK = (
 )
 """Words of the harness, which the book's section does not have."""
 
-SAME = ("lenet", "split_batch", "train_batch")
+SAME = ("layer", "lenet", "split_batch", "train_batch")
 """Functions with the same body in all listings from scratch."""
 
 
