@@ -11,8 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from silent.processes import run_on_two
-from silent.report import report
+from silent.processes import report_of_two
 
 
 def after_a_step(reshard: bool) -> list[float]:
@@ -34,12 +33,12 @@ def after_a_step(reshard: bool) -> list[float]:
     return net.weight.full_tensor().flatten().tolist()
 
 
-def steps(rank: int) -> list[dict[str, list[float]]]:
-    return [
+def steps(rank: int) -> tuple[dict[str, list[float]], ...]:
+    return (
         {"evaluation, param.copy_()": after_a_step(reshard=False)},
         {"evaluation, net.reshard(), param.copy_()": after_a_step(reshard=True)},
-    ]
+    )
 
 
 if __name__ == "__main__":
-    report(f"torch {torch.__version__}", [3.0, 3.0], *run_on_two(steps))
+    report_of_two([3.0, 3.0], steps)

@@ -13,14 +13,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.functional import conv2d
 
-from silent.processes import run_on_two
-from silent.report import report
+from silent.processes import report_of_two
 
 X = torch.tensor([1.0, 2.0]).reshape(1, 2, 1, 1)  # an image of one pixel, with two channels
 FILTERS = torch.arange(1.0, 9.0).reshape(4, 2, 1, 1)  # four output channels
 
 
-def convolve(rank: int) -> list[dict[str, Any]]:
+def convolve(rank: int) -> tuple[dict[str, Any], ...]:
     mesh = init_device_mesh("cpu", (2,))
     whole = distribute_tensor(X, mesh, [Replicate()])
     halves = distribute_tensor(X, mesh, [Shard(1)])
@@ -39,9 +38,8 @@ def convolve(rank: int) -> list[dict[str, Any]]:
         "to_local(), then all_gather": torch.cat(parts, dim=1).tolist(),
         "to_local(), then all_reduce": total.tolist(),
     }
-    return [results, remedies]
+    return results, remedies
 
 
 if __name__ == "__main__":
-    results, remedies = run_on_two(convolve)
-    report(f"torch {torch.__version__}", conv2d(X, FILTERS), results, remedies)
+    report_of_two(conv2d(X, FILTERS), convolve)

@@ -10,8 +10,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
-from silent.processes import run_on_two
-from silent.report import report
+from silent.processes import report_of_two
 
 
 def split(net: torch.nn.Module, how: str) -> None:
@@ -33,13 +32,13 @@ def after_a_step(how: str, optimizer_first: bool) -> list[float]:
     return net.weight.full_tensor().flatten().tolist()
 
 
-def steps(rank: int) -> list[dict[str, list[float]]]:
+def steps(rank: int) -> tuple[dict[str, list[float]], ...]:
     methods = "fully_shard", "parallelize_module"
-    return [
+    return (
         {f"SGD, then {how}": after_a_step(how, optimizer_first=True) for how in methods},
         {f"{how}, then SGD": after_a_step(how, optimizer_first=False) for how in methods},
-    ]
+    )
 
 
 if __name__ == "__main__":
-    report(f"torch {torch.__version__}", [0.5, 0.5], *run_on_two(steps))
+    report_of_two([0.5, 0.5], steps)

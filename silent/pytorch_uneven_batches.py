@@ -10,8 +10,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from silent.processes import run_on_two
-from silent.report import report
+from silent.processes import report_of_two
 
 X = np.array([[1.0], [2.0], [6.0]])
 SHARDS = X[:2], X[2:]
@@ -29,13 +28,13 @@ def gradient(wrapper: str, scale: float, rank: int) -> float:
     return (grad.full_tensor() if hasattr(grad, "full_tensor") else grad).item()
 
 
-def gradients(rank: int) -> list[dict[str, float]]:
+def gradients(rank: int) -> tuple[dict[str, float], ...]:
     scale = len(SHARDS) * len(SHARDS[rank]) / len(X)
-    return [
+    return (
         {name: gradient(name, 1, rank) for name in WRAPPERS},
         {f"{name}, loss * k * n_rank / n": gradient(name, scale, rank) for name in WRAPPERS},
-    ]
+    )
 
 
 if __name__ == "__main__":
-    report(f"torch {torch.__version__}", X.mean(), *run_on_two(gradients))
+    report_of_two(X.mean(), gradients)
