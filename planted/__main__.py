@@ -7,24 +7,26 @@ python -m planted "mean of shard means" --framework jax
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import write_text
-from common.terminal.command import Parser, path, status
+from common.terminal.command import Parser, status
 from planted.bugs import BUGS
+
+ANSWERS: Final = Path("results/planted")
+"""Where the answers of all bugs go."""
 
 
 def parser() -> Parser:
     command = Parser("python -m planted", __doc__)
     add = command.add_argument
     add("names", nargs="*", metavar="NAME", help="these bugs (all)")
-    framework = "plant them in this one (compare the table of all in --out with docs/planted.md)"
+    framework = "plant them in this one (compare the table of all with docs/planted.md)"
     add("--framework", choices=FRAMEWORKS, help=framework)
     add("--list", action="store_true", help="print what people did, and where that is told")
     add("--write", action="store_true", help="write the table to docs/planted.md")
-    out = "where the answers of all bugs go (%(default)s)"
-    add("--out", type=path, default=Path("results"), metavar="DIR", help=out)
     return command
 
 
@@ -38,7 +40,7 @@ def run(flags: argparse.Namespace) -> int:
         print("\n".join(map(page.summary, BUGS.values())))
         return 0
     if flags.framework is None:
-        return page.compare(flags.out / "planted", write=flags.write)
+        return page.compare(ANSWERS, write=flags.write)
     from planted.run import answers
 
     shown = []
@@ -46,8 +48,8 @@ def run(flags: argparse.Namespace) -> int:
         print(page.lines(answer), flush=True)
         shown.append(answer)
     if not flags.names:
-        file = flags.out / "planted" / f"{flags.framework}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        ANSWERS.mkdir(parents=True, exist_ok=True)
+        file = ANSWERS / f"{flags.framework}.json"
         write_text(file, page.ANSWERS.dump_json(shown, indent=1).decode() + "\n")
     return 0
 
