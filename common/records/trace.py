@@ -51,18 +51,14 @@ def traced_steps(config: Config) -> list[int]:
     operations = config.options.operations() * config.batch_size
     most = MANY if operations <= CHEAP else WHOLE if steps <= WHOLE else FIRST
     first = [*range(1, 1 + min(steps, most))]
-    later = sorted({*ends, min(ends[0] + 1, steps), steps})
+    later = sorted({*ends, min(ends[0] + 1, steps)})
+    # The most important ones come first: of the first step, the gradient is compared, too.
+    wanted = [*dict.fromkeys([1, steps, *first[:FIRST], *later, *first])]
     kept = [*config.shapes().values(), *config.state().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
-    while wanted := sorted({*first, *later}):
-        if len(around(wanted)) * size <= MOST_BYTES and len(wanted) * operations <= MOST_OPERATIONS:
-            break
-        # The first step goes last, as its gradient is compared, too.
-        if len(first) <= FIRST and len(later) > 1:
-            later.pop(-2)
-        else:
-            (first if len(first) > 1 or not later else later).pop()
-    return wanted
+    while len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS:
+        wanted.pop()
+    return sorted(wanted)
 
 
 def around(steps: Sequence[int]) -> list[int]:
