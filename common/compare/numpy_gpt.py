@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array
-from common.compare.numpy_pass import Pass, through
+from common.compare.numpy_pass import Pass
 
 EPSILON: Final = 2.0**-17
 """Of layer normalization; runs take theirs from elsewhere."""
@@ -20,12 +20,15 @@ class GPT(Pass):
         hidden = self.embed(X.astype(np.int64))
         blocks = [k for k in self.weights if k.endswith(".qkv.bias")]
         for name in (k.partition(".")[0] for k in blocks):
-            hidden = self.residual(hidden, f"{name}.attention", self.attention)
+            hidden = self.sublayer(hidden, f"{name}.attention", self.attention)
             hidden = self.feed_forward(hidden, name)
-        return self.times(self.layer_norm(hidden, "head"), "head")
+        return self.dense(self.layer_norm(hidden, "head"), "head")
+
+    def sublayer(self, X: Array, name: str, layer: Callable[[Array, str], Array]) -> Array:
+        return self.residual(X, lambda X: layer(self.layer_norm(X, name), name))
 
     def feed_forward(self, hidden: Array, name: str) -> Array:
-        return self.residual(hidden, f"{name}.mlp", self.mlp)
+        return self.sublayer(hidden, f"{name}.mlp", self.mlp)
 
     def embed(self, X: Array) -> Array:
         weight = self.weights["embed.weight"]
@@ -40,13 +43,6 @@ class GPT(Pass):
         self.tape.append(backward)
         out: Array = weight[X] + self.weights["embed.position"]
         return out
-
-    def residual(self, X: Array, name: str, branch: Callable[[Array, str], Array]) -> Array:
-        tape, self.tape = self.tape, []
-        out = branch(self.layer_norm(X, name), name)
-        path = self.tape
-        self.tape = [*tape, lambda d: d + through(path, d)]
-        return X + out
 
     def layer_norm(self, X: Array, name: str) -> Array:
         weight = self.weights[f"{name}.norm.weight"]
@@ -66,19 +62,6 @@ class GPT(Pass):
         out: Array = normal * weight + self.weights[f"{name}.norm.bias"]
         return out
 
-    def times(self, X: Array, name: str) -> Array:
-        """The product with a matrix, plus a bias if there is one."""
-        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
-
-        def backward(d: Array) -> Array:
-            self.gradients[f"{name}.weight"] = np.einsum("nsi,nso->io", X, d)
-            if bias is not None:
-                self.gradients[f"{name}.bias"] = d.sum(axis=(0, 1))
-            return d @ weight.T
-
-        self.tape.append(backward)
-        return X @ weight if bias is None else X @ weight + bias
-
     def attention(self, X: Array, name: str) -> Array:
         """Heads are (n, heads, s, size): each token sees itself and those before it."""
         weight, bias = (self.weights[f"{name}.qkv.{x}"] for x in ("weight", "bias"))
@@ -87,8 +70,7 @@ class GPT(Pass):
         root = math.sqrt(q.shape[-1])
         scores = q @ k.swapaxes(2, 3) / root
         scores = np.where(np.tri(X.shape[1], dtype=bool), scores, -np.inf)
-        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
+        p = softmax(scores)
         heads = p @ v
 
         def backward(d: Array) -> Array:
@@ -96,7 +78,7 @@ class GPT(Pass):
             self.gradients[f"{name}.proj.bias"] = d.sum(axis=(0, 1))
             d_heads = np.einsum("nsh,adh->nasd", d, proj)
             d_p = d_heads @ v.swapaxes(2, 3)
-            d_scores = p * (d_p - (d_p * p).sum(axis=-1, keepdims=True)) / root
+            d_scores = through_softmax(p, d_p) / root
             parts = d_scores @ k, d_scores.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ d_heads
             d_qkv = np.concatenate(parts, axis=-1)
             self.gradients[f"{name}.qkv.weight"] = np.einsum("nsh,nasd->had", X, d_qkv)
@@ -109,7 +91,7 @@ class GPT(Pass):
         return out
 
     def mlp(self, X: Array, name: str) -> Array:
-        return self.times(self.gelu(self.times(X, f"{name}.up")), f"{name}.down")
+        return self.dense(self.gelu(self.dense(X, f"{name}.up")), f"{name}.down")
 
     def gelu(self, X: Array) -> Array:
         """By the approximation with tanh, as GPT-2 has it."""
@@ -124,3 +106,16 @@ class GPT(Pass):
         self.tape.append(backward)
         out: Array = X * (1 + t) / 2
         return out
+
+
+def softmax(scores: Array) -> Array:
+    """The probabilities along the last axis."""
+    p: Array = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    p /= p.sum(axis=-1, keepdims=True)
+    return p
+
+
+def through_softmax(p: Array, d: Array) -> Array:
+    """The gradient of the scores of probabilities `p`, whose gradient is `d`."""
+    d_scores: Array = p * (d - (d * p).sum(axis=-1, keepdims=True))
+    return d_scores

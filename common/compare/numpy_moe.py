@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from common.base.arrays import Array
-from common.compare.numpy_gpt import GPT
-from common.compare.numpy_pass import Back, Bounds, through
+from common.compare.numpy_gpt import GPT, softmax, through_softmax
+from common.compare.numpy_pass import Bounds
 
 
 class MoE(GPT):
@@ -29,35 +29,35 @@ class MoE(GPT):
 
     def feed_forward(self, hidden: Array, name: str) -> Array:
         if f"{name}.moe.router.weight" in self.weights:
-            return self.residual(hidden, f"{name}.moe", self.mixture)
+            return self.sublayer(hidden, f"{name}.moe", self.mixture)
         return super().feed_forward(hidden, name)
 
     def mixture(self, X: Array, name: str) -> Array:
         """Experts' outputs, each times the router's probability; tokens X are (n, s, h)."""
-        router, tape = self.weights[f"{name}.router.weight"], self.tape
-        p = np.exp(X @ router - (X @ router).max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
+        router = self.weights[f"{name}.router.weight"]
+        p = softmax(X @ router)
         tokens, count = X.shape[0] * X.shape[1], p.shape[-1]
         chosen = p >= np.sort(p, axis=-1)[..., -self.top_k :][..., :1]
         shares = chosen.sum(axis=(0, 1)) / (self.top_k * tokens)
         self.auxiliary += self.balance * count * float((shares * p.mean(axis=(0, 1))).sum())
         kept, out = self.kept(chosen), np.zeros_like(X)
-        experts: list[tuple[tuple[Array, ...], Array, Back]] = []
+        kinds = [f"{name}.{kind}" for kind in ("up.weight", "up.bias", "down.weight", "down.bias")]
+        experts: list[tuple[tuple[Array, ...], Array, GPT]] = []
         for number in range(count):
             here = np.nonzero(kept[..., number])
-            made, back = self.expert(X[here], name, number)
-            out[here] += p[..., number][here][:, None] * made
-            experts.append((here, made, back))
-        self.tape = tape
+            expert = GPT({kind: self.weights[kind][number] for kind in kinds})
+            made = expert.mlp(X[here], name)
+            out[here] += p[(*here, number)][:, None] * made
+            experts.append((here, made, expert))
 
         def backward(d: Array) -> Array:
             d_p, d_in = np.zeros_like(p) + self.balance * count * shares / tokens, np.zeros_like(X)
-            for kind in ("up.weight", "up.bias", "down.weight", "down.bias"):
-                self.gradients[f"{name}.{kind}"] = np.zeros_like(self.weights[f"{name}.{kind}"])
-            for number, (here, made, back) in enumerate(experts):
+            for number, (here, made, expert) in enumerate(experts):
                 d_p[(*here, number)] += (d[here] * made).sum(axis=-1)
-                d_in[here] += back(p[..., number][here][:, None] * d[here])
-            d_scores = p * (d_p - (d_p * p).sum(axis=-1, keepdims=True))
+                d_in[here] += expert.backward(p[(*here, number)][:, None] * d[here])
+            for kind in kinds:
+                self.gradients[kind] = np.stack([x.gradients[kind] for _, _, x in experts])
+            d_scores = through_softmax(p, d_p)
             self.gradients[f"{name}.router.weight"] = np.einsum("nsh,nse->he", X, d_scores)
             d_in += d_scores @ router.T
             return d_in
@@ -74,24 +74,3 @@ class MoE(GPT):
             order = chosen[a:b].reshape(tokens, count).cumsum(axis=0)
             kept[a:b] &= (order <= slots).reshape(chosen[a:b].shape)
         return kept
-
-    def expert(self, X: Array, name: str, number: int) -> tuple[Array, Back]:
-        """What an expert makes of its tokens (m, h), and its backward pass."""
-        up, up_bias, down, down_bias = (
-            self.weights[f"{name}.{kind}"][number]
-            for kind in ("up.weight", "up.bias", "down.weight", "down.bias")
-        )
-        self.tape = []
-        hidden = self.gelu(X @ up + up_bias)
-        path = self.tape
-
-        def backward(d: Array) -> Array:
-            d_hidden = through(path, d @ down.T)
-            for kind, values in (("down", (hidden, d)), ("up", (X, d_hidden))):
-                inputs, outputs = values
-                self.gradients[f"{name}.{kind}.weight"][number] = inputs.T @ outputs
-                self.gradients[f"{name}.{kind}.bias"][number] = outputs.sum(axis=0)
-            d_in: Array = d_hidden @ up.T
-            return d_in
-
-        return hidden @ down + down_bias, backward

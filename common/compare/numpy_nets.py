@@ -11,7 +11,7 @@ from common.base.arrays import Array, Weights
 from common.compare.distances import largest, wide
 from common.compare.numpy_gpt import GPT
 from common.compare.numpy_moe import MoE
-from common.compare.numpy_pass import MOMENTUM, Bounds, Pass, Unit, through
+from common.compare.numpy_pass import MOMENTUM, Bounds, Pass, Unit
 from common.models.nets import BLOCKS, STAGES
 
 DOUBT: Final = 4.0
@@ -25,20 +25,14 @@ AT_ONCE: Final = 20
 class LeNet(Pass):
     """The book's LeNet; with as many hidden layers more as there are weights of."""
 
-    def layers(self) -> list[str]:
-        hidden = [k for k in self.weights if k.startswith("hidden") and k.endswith(".weight")]
-        return ["conv1", "conv2", "fc1", *(k.removesuffix(".weight") for k in hidden), "fc2"]
-
-    def layer(self, name: str, X: Array) -> Array:
-        if name.startswith("conv"):
-            return self.pool(self.relu(self.conv(X, name)))
-        X = self.dense(self.flatten(X) if X.ndim > 2 else X, name)
-        return X if name == "fc2" else self.relu(X)
-
     def forward(self, X: Array) -> Array:
-        for name in self.layers():
-            X = self.layer(name, X)
-        return X
+        for name in ("conv1", "conv2"):
+            X = self.pool(self.relu(self.conv(X, name)))
+        X = self.flatten(X)
+        hidden = [k for k in self.weights if k.startswith("hidden") and k.endswith(".weight")]
+        for name in ("fc1", *(k.removesuffix(".weight") for k in hidden)):
+            X = self.relu(self.dense(X, name))
+        return self.dense(X, "fc2")
 
 
 class ResNet18(Pass):
@@ -48,19 +42,19 @@ class ResNet18(Pass):
         X = self.relu(self.norm(self.conv(X, "conv1", 1, 1), "bn1"))
         for stage, block in product(STAGES, BLOCKS):
             stride = 2 if stage > 1 and block == 1 else 1
-            X = self.residual(X, f"stage{stage}.block{block}", stride)
+            X = self.block(X, f"stage{stage}.block{block}", stride)
         return self.dense(self.mean_pool(X), "fc")
 
-    def residual(self, X: Array, name: str, stride: int) -> Array:
-        tape, self.tape = self.tape, []
-        out = self.relu(self.norm(self.conv(X, f"{name}.conv1", stride, 1), f"{name}.bn1"))
-        out = self.norm(self.conv(out, f"{name}.conv2", 1, 1), f"{name}.bn2")
-        path, self.tape = self.tape, []
-        widened = f"{name}.conv3.weight" in self.weights
-        shortcut = self.conv(X, f"{name}.conv3", stride) if widened else X
-        around = self.tape
-        self.tape = [*tape, lambda d: through(path, d) + through(around, d)]
-        return self.relu(out + shortcut)
+    def block(self, X: Array, name: str, stride: int) -> Array:
+        def branch(X: Array) -> Array:
+            X = self.relu(self.norm(self.conv(X, f"{name}.conv1", stride, 1), f"{name}.bn1"))
+            return self.norm(self.conv(X, f"{name}.conv2", 1, 1), f"{name}.bn2")
+
+        def shortcut(X: Array) -> Array:
+            widened = f"{name}.conv3.weight" in self.weights
+            return self.conv(X, f"{name}.conv3", stride) if widened else X
+
+        return self.relu(self.residual(X, branch, shortcut))
 
 
 NETS: Final[Mapping[str, type[Pass]]] = {
@@ -85,8 +79,7 @@ class Step:
     """The mean loss, its gradient, running statistics, and what their rounding is relative to.
 
     A gradient is a sum over the minibatch, in a convolution or a norm of as many `terms`. The
-    `statistics` are the first shard's, which moved towards the first of those `seen`, over so many
-    pixels as `averaged` says.
+    `statistics` are the first shard's, which moved towards the first of those `seen`.
     """
 
     loss: float
@@ -96,7 +89,6 @@ class Step:
     scales: dict[str, float]
     terms: dict[str, int] = field(default_factory=dict)
     seen: Mapping[str, Sequence[Array]] = field(default_factory=dict)
-    averaged: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def logits(net: Net, X: Array, weights: Mapping[str, Array]) -> Array:
@@ -115,8 +107,7 @@ def step(net: Net, X: Array, y: Array, weights: Mapping[str, Array], shards: Bou
     loss_scale = max(loss, largest(output))
     scales = {k: run.added.get(k) or largest(grad) or 1.0 for k, grad in run.gradients.items()}
     statistics = {name: moved(run.weights[name], seen[0]) for name, seen in run.seen.items()}
-    seen = run.seen, run.averaged
-    return Step(loss, loss_scale, run.gradients, statistics, scales, run.terms, *seen)
+    return Step(loss, loss_scale, run.gradients, statistics, scales, run.terms, run.seen)
 
 
 def moved(running: Array, seen: Array) -> Array:
@@ -143,26 +134,12 @@ def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:
     return float(-log_p[here].sum() / count), d / count
 
 
-def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
-    """The ReLU units whose sign rounding may decide, nearest to zero first.
+class Doubt:
+    """The ReLU `units` of a step whose sign rounding may decide, nearest to zero first.
 
     Last are those that float32, too, computes exactly: over the blank part of an image, thousands
     have the bias.
     """
-    units: list[tuple[bool, float, Unit]] = []
-    pairs = zip(exact.relu_inputs, rounded.relu_inputs, strict=True)
-    for layer, (right, off) in enumerate(pairs):
-        most = DOUBT * np.abs(right - off).max()
-        # Over a blank part of an image all agree on 0.
-        near = (np.abs(right) <= most) & ((right != 0) | (off != 0))
-        for index in map(tuple, np.argwhere(near)):
-            same = right[index] == off[index]
-            units.append((same, abs(right[index]) / most, (layer, index)))
-    return [unit for _, _, unit in sorted(units)[:MOST_UNITS]]
-
-
-class Doubt:
-    """The `units` in doubt of a step, nearest to zero first."""
 
     def __init__(
         self, net: Net, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
@@ -173,7 +150,16 @@ class Doubt:
         _, self.d = cross_entropy(self.exact.forward(X.astype(np.float64)), y)
         self.exact.backward(self.d)
         self.right = self.exact.gradients
-        self.units = units_in_doubt(self.exact, rounded)
+        units: list[tuple[bool, float, Unit]] = []
+        pairs = zip(self.exact.relu_inputs, rounded.relu_inputs, strict=True)
+        for layer, (right, off) in enumerate(pairs):
+            most = DOUBT * np.abs(right - off).max()
+            # Over a blank part of an image all agree on 0.
+            near = (np.abs(right) <= most) & ((right != 0) | (off != 0))
+            for index in map(tuple, np.argwhere(near)):
+                same = right[index] == off[index]
+                units.append((same, abs(right[index]) / most, (layer, index)))
+        self.units = [unit for _, _, unit in sorted(units)[:MOST_UNITS]]
 
     def gain(self, units: Iterable[Unit]) -> Weights:
         """What the gradient of the step gains if rounding decides these units otherwise.

@@ -16,7 +16,9 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare.distances import largest
 
-Back = Callable[[Array], Array]
+Layers = Callable[[Array], Array]
+"""From an input to the output, or from the gradient of the output to that of the input."""
+
 Bounds = Sequence[tuple[int, int]]
 Unit = tuple[int, tuple[int, ...]]
 """A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
@@ -40,19 +42,17 @@ class Pass:
     The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
     is relative to what was summed: `added` has what takes the place of the largest entry, `terms`
     the number of terms. `auxiliary` is a part of the loss besides the cross-entropy.
-    `seen` has the mean and the variance of each shard, by the names of running statistics,
-    `averaged` the number of pixels that each is over.
+    `seen` has the mean and the variance of each shard, by the names of running statistics.
     Backward, `flipped` units that were shut are open, and vice versa; `added` stays as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
-        self.weights, self.tape = weights, list[Back]()
+        self.weights, self.tape = weights, list[Layers]()
         self.shards = [(a, b) for a, b in shards if b > a]  # empty shards count nowhere
         self.gradients: Weights = {}
         self.added: dict[str, float] = {}
         self.terms: dict[str, int] = {}
         self.seen: dict[str, list[Array]] = {}
-        self.averaged: dict[str, list[int]] = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
         self.auxiliary = 0.0
@@ -60,8 +60,18 @@ class Pass:
     def forward(self, X: Array) -> Array:
         raise NotImplementedError
 
-    def backward(self, d: Array) -> None:
-        through(self.tape, d)
+    def backward(self, d: Array) -> Array:
+        return through(self.tape, d)
+
+    def residual(self, X: Array, branch: Layers, shortcut: Layers = lambda X: X) -> Array:
+        """The sum of the outputs of two ways through layers."""
+        tape, outs, paths = self.tape, list[Array](), list[list[Layers]]()
+        for layers in (branch, shortcut):
+            self.tape = []
+            outs.append(layers(X))
+            paths.append(self.tape)
+        self.tape = [*tape, lambda d: through(paths[0], d) + through(paths[1], d)]
+        return outs[0] + outs[1]
 
     def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
         weight = self.weights[f"{name}.weight"]
@@ -116,8 +126,6 @@ class Pass:
             normal[a:b] = (X[a:b] - new["mean"][:, None, None]) / deviations[-1]
             for key, value in new.items():
                 self.seen.setdefault(f"{name}.running_{key}", []).append(value)
-                pixels = (b - a) * X.shape[2] * X.shape[3]
-                self.averaged.setdefault(f"{name}.running_{key}", []).append(pixels)
 
         def backward(d: Array) -> Array:
             for kind, terms in (("weight", d * normal), ("bias", d)):
@@ -177,18 +185,21 @@ class Pass:
         return X.reshape(len(X), -1)
 
     def dense(self, X: Array, name: str) -> Array:
-        weight = self.weights[f"{name}.weight"]
+        """The product of the last axis with a matrix, plus a bias if there is one."""
+        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
 
         def backward(d: Array) -> Array:
-            self.gradients[f"{name}.weight"] = X.T @ d
-            self.gradients[f"{name}.bias"] = d.sum(axis=0)
+            rows, d_rows = (values.reshape(-1, values.shape[-1]) for values in (X, d))
+            self.gradients[f"{name}.weight"] = rows.T @ d_rows
+            if bias is not None:
+                self.gradients[f"{name}.bias"] = d_rows.sum(axis=0)
             return d @ weight.T
 
         self.tape.append(backward)
-        return X @ weight + self.weights[f"{name}.bias"]
+        return X @ weight if bias is None else X @ weight + bias
 
 
-def through(tape: Sequence[Back], d: Array) -> Array:
+def through(tape: Sequence[Layers], d: Array) -> Array:
     """The gradient of a layer's input, from that of a later layer's output."""
     for back in reversed(tape):
         d = back(d)

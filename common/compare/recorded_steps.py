@@ -18,7 +18,6 @@ import numpy as np
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
-from common.compare.adam_steps import Moments, clipped, shown, update
 from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import LIMITS, Tolerances
 from common.compare.numpy_pass import MOMENTUM, Unit
@@ -26,6 +25,10 @@ from common.compare.runs import RecordedRun
 from common.data.dataset import Bytes
 from common.models.weights_file import digest
 from common.records.trace import checked_images, traced_steps
+
+BETAS: Final = {"momentum": 0.9, "variance": 0.999}
+TINY: Final = 1e-8
+"""Of Adam: how fast it forgets what it keeps, and what is added to the root of the variance."""
 
 AT_ONCE: Final = 4
 LARGE: Final = 10**10
@@ -37,10 +40,10 @@ class Recomputed:
     """What a run should have computed, and how far its recorded steps are from it.
 
     `expected` holds the logits before training and the first gradient, `gained` what that has from
-    units in doubt that the run decided otherwise than float64, as `flipped` units of all steps.
-    `steps` has the distances by quantity. In `hidden` steps, rounding hides how all weights moved,
-    or those of some tensor. `mispredicted` tells of a test image that a run recorded another class
-    for than that of NumPy's logits.
+    units in doubt that the run decided otherwise than float64. `steps` has the distances by
+    quantity. In `hidden` steps, rounding hides how all weights moved, or those of some tensor.
+    `mispredicted` tells of a test image that a run recorded another class for than that of NumPy's
+    logits.
     """
 
     expected: Weights
@@ -48,7 +51,6 @@ class Recomputed:
     scales: Mapping[str, float]
     steps: Mapping[str, Sequence[Distance]]
     hidden: Sequence[int]
-    flipped: int
     mispredicted: str
 
     def as_in_float64(self, run: RecordedRun) -> Weights:
@@ -91,7 +93,7 @@ def recompute(
     first = RecordedStep(run, numbers[0], right)
     gradients = first.vector(part(run.arrays, "gradients/"))
     limit = run.tolerances["gradient"].limit
-    _, gained, units, _ = first.explain(gradients, np.zeros_like(gradients), limit)
+    _, gained, _ = first.explain(gradients, np.zeros_like(gradients), limit)
     gained = gained * first.scale
     last = len(run.record.losses)
     tested = checked_logits(run)
@@ -100,21 +102,18 @@ def recompute(
     after = {"logits/after": probe_logits(run, last), "test/logits": tested[last]}
     steps = {"logits": [replace(end, step=last) for end in compare(ours, after, "")]}
     hidden = []
-    flipped = 0
     for step in chain([first], (RecordedStep(run, number) for number in numbers[1:])):
-        distances, flips, lost = step.compare(run.tolerances)
+        distances, lost = step.compare(run.tolerances)
         for quantity, worst in distances.items():
             steps.setdefault(quantity, []).extend(replace(x, step=step.number) for x in worst)
         if lost:
             hidden.append(step.number)
-        flipped += flips
     return Recomputed(
         expected={"logits/before": before, **named(first.by_name(first.exact + gained))},
-        gained=named(first.by_name(gained)) if units else {},
+        gained=named(first.by_name(gained)),
         scales=named(first.right.scales),
         steps=steps,
         hidden=hidden,
-        flipped=flipped,
         mispredicted=wrong_prediction(run, tested),
     )
 
@@ -194,13 +193,12 @@ class RecordedStep:
         self.momentum = config.options.momentum
         self.clip = config.options.clip
         self.before, self.after = (weights_after(run, step) for step in (number - 1, number))
-        # Empty before the first step and after the last one.
-        self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
-        self.velocity_after = part(arrays, f"trace/momentum/{number}/")
+        # Empty before the first step and, except with Adam, after the last one.
         self.moments = [
-            {kind: part(arrays, f"trace/{kind}/{step}/") for kind in ("momentum", "variance")}
+            {kind: part(arrays, f"trace/{kind}/{step}/") for kind in BETAS}
             for step in (number - 1, number)
         ]
+        self.velocity_before, self.velocity_after = (kept["momentum"] for kept in self.moments)
         self.own_before, self.own_after = (
             part(arrays, f"trace/statistics/{step}/") for step in (number - 1, number)
         )
@@ -237,91 +235,92 @@ class RecordedStep:
             start += like.size
         return arrays
 
-    def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], int, bool]:
-        """How far the step is from its exact result, how many units flipped, whether it is hidden.
+    def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], bool]:
+        """How far the step is from its exact result, and whether it is hidden.
 
         There is no "update" where rounding leaves fewer entries than units in doubt: some units
         would explain anything. Also hidden is a step in which rounding may change each entry of a
         tensor by more than its largest gradient.
         """
+        ours, exact = np.array([self.loss]), np.array([self.right.loss])
+        far, _ = distance(ours, exact, self.right.loss_scale)
+        distances = {"loss": [Distance("loss", far, "the loss")]}
+        moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
+        eps, limit = np.finfo(self.dtype).eps, limits["update"].limit
         if "variance" in limits:
-            return self.compare_adam(), 0, False
-        limit = limits["update"].limit
+            return distances | self.compare_adam(moved, eps * rounding), False
         carried: Array | float = 0.0
         if self.velocity_before:
             carried = self.momentum * self.vector(self.velocity_before)
-        moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
-        eps = np.finfo(self.dtype).eps
         hidden = eps * (rounding / self.scale + self.summing)
         shown, most, kind = moved - carried, hidden, "update"
         if self.velocity_after:  # it shows the gradient without the rounding of stored weights
             shown, most = self.vector(self.velocity_after) - carried, eps * self.summing
             kind = "velocity"
-        left, gained, flipped, tried = self.explain(shown, most, limits[kind].limit)
-        ours, exact = np.array([self.loss]), np.array([self.right.loss])
-        far, _ = distance(ours, exact, self.right.loss_scale)
-        distances = {"loss": [Distance("loss", far, "the loss")]}
+        left, gained, tried = self.explain(shown, most, limits[kind].limit)
         if kind == "velocity":
             distances[kind] = self.distances(left)
             left = beyond((moved - carried - self.exact) / self.scale - gained, hidden)
         if (hidden <= limit).sum() > tried or left.max() > limit:
             distances["update"] = self.distances(left)
-        if statistics := {name: self.after[name] for name in self.right.statistics}:
-            own, due = self.statistics_of_others()
-            due |= self.right.statistics
-            nearer = {k: self.near(k, values, due[k]) for k, values in (statistics | own).items()}
-            distances["statistics"] = compare(nearer, due, "")
+        if self.right.seen:
+            distances["statistics"] = self.compare_statistics()
         lost = any(values.min() > 1 for values in self.by_name(hidden).values())
-        return distances, flipped, lost or "update" not in distances
+        return distances, lost or "update" not in distances
 
-    def compare_adam(self) -> dict[str, list[Distance]]:
-        """The distances of a step of Adam, by what its moments show."""
-        before, after = (
-            Moments(*(self.vector(x) if x else np.zeros(self.exact.shape) for x in kept.values()))
-            for kept in self.moments
-        )
-        eps, exact = np.finfo(self.dtype).eps, clipped(self.exact, self.clip)
-        seen, rounding = shown(before, after)
+    def compare_adam(self, moved: Array, hidden: Array) -> dict[str, list[Distance]]:
+        """By what the moments show: the first the gradient, the second its square.
+
+        The update follows from both: a gradient that is 0 but for rounding, as that of the keys'
+        biases, would move a weight as far as any other.
+        """
+        norm = float(np.sqrt((self.exact**2).sum()))
+        exact = self.exact * (self.clip / norm) if self.clip and norm > self.clip else self.exact
         scale = self.scale * np.abs(exact).max() / np.abs(self.exact).max()
-        off = (seen.momentum - exact) / scale
-        squares = (seen.variance - exact**2) / scale**2
-        moved, hidden = movement(self.vector(self.before), self.vector(self.after), self.lr)
-        loss = distance(np.array([self.loss]), np.array([self.right.loss]), self.right.loss_scale)
-        return {
-            "loss": [Distance("loss", loss[0], "the loss")],
-            "momentum": self.distances(beyond(off, eps * rounding.momentum / scale)),
-            "variance": self.distances(beyond(squares, eps * rounding.variance / scale**2)),
-            "update": self.distances(beyond(moved - update(after, self.number), eps * hidden)),
-        }
+        distances, unbiased, eps = {}, {}, np.finfo(self.dtype).eps
+        for (kind, beta), power in zip(BETAS.items(), (1, 2), strict=True):
+            old, new = (
+                self.vector(kept[kind]) if kept[kind] else np.zeros_like(exact)
+                for kept in self.moments
+            )
+            shown, size = (new - beta * old) / (1 - beta), scale**power
+            rounding = eps * np.maximum(np.abs(old), np.abs(new)) / (1 - beta)
+            distances[kind] = self.distances(beyond((shown - exact**power) / size, rounding / size))
+            unbiased[kind] = new / (1 - beta**self.number)
+        update = unbiased["momentum"] / (np.sqrt(unbiased["variance"]) + TINY)
+        return {**distances, "update": self.distances(beyond(moved - update, hidden))}
 
-    def statistics_of_others(self) -> tuple[Weights, Weights]:
-        """Running statistics of devices after the first, and what is due, as far as it is known."""
+    def compare_statistics(self) -> list[Distance]:
+        """Of each device's running statistics, as far as it is known what is due."""
         ours, due = Weights(), Weights()
-        for name, rows in self.own_after.items():
-            seen, starts = self.right.seen[name], self.own_before.get(name, rows[:0])
+        for name, seen in self.right.seen.items():
+            own = {name: (self.before[name], self.after[name], 0)}
+            starts, rows = self.own_before.get(name, ()), self.own_after.get(name, ())
             # A run may have been resumed on fewer devices, or more.
             for device in range(1, len(rows) if len(rows) == len(starts) else 0):
-                shard, where = device if self.shards else 0, f"{name} on device {device}"
-                ours[where], due[where] = rows[device], starts[device]
+                where = f"{name} on device {device}"
+                own[where] = starts[device], rows[device], device if self.shards else 0
+            for where, (old, new, shard) in own.items():
+                ours[where], due[where] = new, old
                 if shard < len(seen):  # it has examples
-                    due[where] = numpy_nets.moved(starts[device].astype(float), seen[shard])
-        return ours, due
+                    due[where] = numpy_nets.moved(old.astype(float), seen[shard])
+                    ours[where] = self.near(name, shard, new, due[where])
+        return compare(ours, due, "")
 
-    def near(self, where: str, ours: Array, due: Array) -> Array:
+    def near(self, name: str, shard: int, ours: Array, due: Array) -> Array:
         """Running statistics (channels,), nearer to what is due by what rounding may have done.
 
         The sum of n pixels, added one after another, is off by up to n / 2 epsilons of their size,
         as `limits.PER_TERM` explains.
         """
-        name, _, device = where.partition(" on device ")
-        shard = int(device) if device and self.shards else 0
-        if shard >= len(self.right.seen[name]):  # without an example
-            return ours
-        path, kind = name.rsplit("_", 1)
-        mean, variance = (self.right.seen[f"{path}_{key}"][shard] for key in ("mean", "var"))
+        layer, kind = name.rsplit(".running_", 1)
+        keys = f"{layer}.running_mean", f"{layer}.running_var"
+        mean, variance = (self.right.seen[key][shard] for key in keys)
         size = np.sqrt(mean**2 + variance) if kind == "mean" else variance
-        epsilons = MOMENTUM * self.right.averaged[name][shard] / 2
-        rounding = np.finfo(self.dtype).eps * epsilons * size
+        _, X, _, _, bounds = self.minibatch
+        first, end = bounds[shard]
+        pixels = self.right.terms[f"{layer}.bias"] // len(X) * (end - first)
+        rounding = np.finfo(self.dtype).eps * (MOMENTUM * pixels / 2) * size
         nearer: Array = due + np.sign(ours - due) * beyond(ours - due, rounding)
         return nearer
 
@@ -330,10 +329,8 @@ class RecordedStep:
         zeros = {name: np.zeros_like(values) for name, values in arrays.items()}
         return compare(arrays, zeros, "", dict.fromkeys(arrays, 1.0))
 
-    def explain(
-        self, gradients: Array, hidden: Array, limit: float
-    ) -> tuple[Array, Array, int, int]:
-        """How far gradients (n,) are off, what flipped units add, how many flipped and were tried.
+    def explain(self, gradients: Array, hidden: Array, limit: float) -> tuple[Array, Array, int]:
+        """How far gradients (n,) are off, what flipped units add, and how many units were tried.
 
         Rounding may have moved each entry by `hidden` (n,), relative to its scale. Where gradients
         are too far off, units in doubt are tried, each time twice as many, until some explain it.
@@ -341,20 +338,19 @@ class RecordedStep:
         off = (gradients - self.exact) / self.scale
         left, gained = beyond(off, hidden), np.zeros_like(off)
         if self.dtype == "float64" or not limit < left.max() < np.inf:
-            return left, gained, 0, 0
+            return left, gained, 0
         doubt = numpy_nets.Doubt(*self.minibatch)
 
         def together(units: Sequence[Unit]) -> Array:
             return self.vector(doubt.gain(units)) / self.scale
 
         tried: dict[Unit, Array] = {}
-        chosen: list[Unit] = []
         units = iter(doubt.units)
         while limit < left.max() and (more := [*islice(units, max(1, len(tried)))]):
             tried |= {unit: together([unit]) for unit in more}
-            chosen, gained = explaining(off, hidden, tried, limit, together)
+            _, gained = explaining(off, hidden, tried, limit, together)
             left = beyond(off - gained, hidden)
-        return left, gained, len(chosen), len(tried)
+        return left, gained, len(tried)
 
 
 def movement(before: Array, after: Array, lr: float) -> tuple[Array, Array]:

@@ -156,12 +156,14 @@ def test_what_a_mean_may_be_off_grows_with_its_pixels(tmp_path: Path) -> None:
     """Of pixels that are added one after another, in float32."""
     settings = {**ROUNDED, "batch_norm": "per-device"}
     step = RecordedStep(read_run(make(tmp_path, "jax", NumpyConcise(), 2, **settings)), 1)
-    for name in ("bn1.running_mean", "stage4.block2.bn2.running_mean on device 1"):
-        layer, shard = name.partition(" on ")[0], int(" on " in name)
-        due, n = step.right.seen[layer][shard], step.right.averaged[layer][shard]
+    for name, shard, pixels_of_shard in (
+        ("bn1.running_mean", 0, 3 * 28**2),
+        ("stage4.block2.bn2.running_mean", 1, 2 * 4**2),
+    ):
+        due, n = step.right.seen[name][shard], pixels_of_shard
         off = numpy_pass.MOMENTUM * np.abs(due) * n / 2 * np.finfo("float32").eps
-        assert np.allclose(step.near(name, due + off, due), due, rtol=1e-12)
-        assert not np.allclose(step.near(name, due * 1.01, due), due, rtol=1e-3)
+        assert np.allclose(step.near(name, shard, due + off, due), due, rtol=1e-12)
+        assert not np.allclose(step.near(name, shard, due * 1.01, due), due, rtol=1e-3)
 
 
 class FlipsWithMomentum(Momentum):
