@@ -38,10 +38,6 @@ def checks_of(entry: LoadedRecord, peers: Peers) -> Iterator[Check]:
     yield Check(check="shapes", passed=not array, where=array, note=note)
     if array:
         return
-    if not run.tolerances:
-        note = f"{run.record.config.dtype} has no tolerances yet: compare float64 runs"
-        yield Check(check="forward", passed=False, note=note)
-        return
     for name, check in CHECKS.items():
         if finding := check(run, peers):
             yield finding.model_copy(update={"check": name})
@@ -70,7 +66,7 @@ def arrays(name: str, run: RecordedRun, peers: Peers) -> Check | None:
         wrong = [key for key, values in ours.items() if not np.isfinite(values).all()]
         return failed(f"NaN or infinity in {prefix}{wrong[0]}") if wrong else None
     ours, theirs = run.compared(run.arrays), run.compared(expected)
-    distances = compare(ours, theirs, prefix, peers.scales(run))
+    distances = compare(ours, theirs, prefix, peers.numpys(run).scales)
     return farthest(name, distances, run.limits[name])
 
 
@@ -148,8 +144,8 @@ def devices(run: RecordedRun, peers: Peers) -> Check | None:
 
 def against(run: RecordedRun, other: RecordedRun, peers: Peers) -> Check:
     """How far two runs are apart, without flipped units: the quantity nearest to failing."""
-    ours, theirs = (run.compared(peers.as_in_float64(x)) for x in (run, other))
-    return nearest_to_failing(between(ours, theirs, run.limits, peers.scales(run)))
+    ours, theirs = (run.compared(peers.numpys(x).as_in_float64(x)) for x in (run, other))
+    return nearest_to_failing(between(ours, theirs, run.limits, peers.numpys(run).scales))
 
 
 def between(

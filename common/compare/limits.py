@@ -26,9 +26,9 @@ Setting = tuple[str, str]
 class Limits:
     """The limits of a chapter's runs.
 
-    `tolerances` are by dtype and quantity; a run fails if its dtype has none. Over the first
-    `beginning` steps, training does not yet amplify rounding in float64. For longer runs, `curve`
-    is for the mean loss of epochs. `large` is for float32 runs of which no step is recomputed.
+    `tolerances` are by dtype and quantity. Over the first `beginning` steps, training does not yet
+    amplify rounding in float64. For longer runs, `curve` is for the mean loss of epochs. `large` is
+    for float32 runs of which no step is recomputed.
     An update may be off by `per_term` epsilons more for each term of its sum. `spread` is how far
     apart the mean accuracies of frameworks may be, `floor` what every run has to reach.
     """

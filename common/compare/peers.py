@@ -51,20 +51,13 @@ class Peers:
         reference = self.reference(run)
         return {} if reference.runs == [run] else reference.arrays
 
+    def numpys(self, run: RecordedRun) -> Recomputed:
+        """NumPy's steps of a run; nothing in it if there are none."""
+        return self.steps.get(run) or Recomputed()
+
     def expected(self, run: RecordedRun) -> Weights:
         """What a run should have computed: by NumPy's steps, else by the others."""
-        recomputed = self.steps.get(run)
-        return self.others(run) | (recomputed.expected if recomputed else {})
-
-    def scales(self, run: RecordedRun) -> Mapping[str, float]:
-        """What the distances of a run's gradients are relative to."""
-        recomputed = self.steps.get(run)
-        return recomputed.scales if recomputed else {}
-
-    def as_in_float64(self, run: RecordedRun) -> Weights:
-        """A run's arrays, the first gradient as where rounding decides no ReLU unit."""
-        recomputed = self.steps.get(run)
-        return recomputed.as_in_float64(run) if recomputed else run.arrays
+        return self.others(run) | self.numpys(run).expected
 
 
 def answer_of(run: RecordedRun) -> Answer:
@@ -79,16 +72,13 @@ def references_of(
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
     wrong = {*wrong}
-    return {
-        answer: reference_of([run for run in group if run not in wrong] or group)
-        for answer, group in groups.items()
-    }
-
-
-def reference_of(runs: Sequence[RecordedRun]) -> Reference:
-    dtype, several = runs[0].record.config.dtype, len(runs) > 1
-    name = f"the median of {len(runs)} {dtype} runs" if several else f"the other {dtype} run"
-    return Reference(name, median(runs), runs)
+    references = {}
+    for answer, group in groups.items():
+        right = [run for run in group if run not in wrong] or group
+        dtype, several = right[0].record.config.dtype, len(right) > 1
+        name = f"the median of {len(right)} {dtype} runs" if several else f"the other {dtype} run"
+        references[answer] = Reference(name, median(right), right)
+    return references
 
 
 def median(runs: Sequence[RecordedRun]) -> Weights:

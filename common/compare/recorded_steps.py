@@ -8,7 +8,7 @@ A vector (n,) has the entries of all gradients, one gradient after the other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
 from multiprocessing.pool import ThreadPool
 from typing import Any, Final
@@ -46,12 +46,12 @@ class Recomputed:
     logits.
     """
 
-    expected: Weights
-    gained: Weights
-    scales: Mapping[str, float]
-    steps: Mapping[str, Sequence[Distance]]
-    hidden: Sequence[int]
-    mispredicted: str
+    expected: Weights = field(default_factory=dict)
+    gained: Weights = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
+    steps: Mapping[str, Sequence[Distance]] = field(default_factory=dict)
+    hidden: Sequence[int] = ()
+    mispredicted: str = ""
 
     def as_in_float64(self, run: RecordedRun) -> Weights:
         """The arrays of the run, its first gradient without the units in doubt."""

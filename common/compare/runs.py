@@ -112,8 +112,8 @@ class RecordedRun:
 
     @property
     def comparable(self) -> bool:
-        """Whether it has the expected arrays, and limits."""
-        return bool(self.tolerances) and not self.wrong_array[0]
+        """Whether it has the expected arrays."""
+        return not self.wrong_array[0]
 
     @property
     def long(self) -> bool:
@@ -121,10 +121,10 @@ class RecordedRun:
 
     @cached_property
     def tolerances(self) -> Tolerances:
-        """How far each quantity may be off; empty where the dtype has no limits."""
+        """How far each quantity may be off."""
         limits, config = LIMITS[self.record.config.net], self.record.config
-        most = limits.tolerances.get(config.dtype, {})
-        if most and config.dtype == "float32" and not traced_steps(config):
+        most = limits.tolerances[config.dtype]
+        if config.dtype == "float32" and not traced_steps(config):
             most = most | limits.large
         return {name: most[name] for name in most if not (self.long and name in ENDS)}
 
