@@ -26,9 +26,9 @@ from common.base.files import destination, require_writable, write_text
 from common.base.machine import now
 from common.chapters.spec import CHAPTERS
 from common.chapters.suites import Suite
-from common.compare.comparison import compare, recompute_steps, verdict_on
+from common.compare.comparison import verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import in_no_suite, load, only_in_grid
+from common.compare.folder import examine, in_no_suite, only_in_grid
 from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
 from common.report.text import print_pair, print_verdict
@@ -94,18 +94,17 @@ def compare_folder(flags: argparse.Namespace) -> int:
     for name in ("parity.json", "parity.html"):
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
-    extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
-    loaded = load(
+    planned = partial(Suite.counts, more_devices=flags.more_devices, gpus=flags.gpus)
+    examined = examine(
         flags.folder,
         frameworks=flags.frameworks,
         chapters=flags.chapters,
-        planned=partial(Suite.counts, **extent) if flags.planned else None,
+        planned=planned if flags.planned else None,
         without_gpu=flags.without_gpu,
     )
     as_plain_nox = flags.planned and not flags.more_devices
     not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
-    ignored = () if flags.planned else in_no_suite(flags.folder, loaded)
-    examined = compare(loaded, recompute_steps(loaded))
+    ignored = () if flags.planned else in_no_suite(flags.folder, examined)
     verdict = verdict_on(examined, not_run, ignored, now())
     accused = suspects(examined)
     no_page = write_verdict(flags.folder, verdict, accused)

@@ -1,9 +1,8 @@
 """Reads the records of a suite, and refuses those that cannot be compared."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +18,9 @@ from common.records.record import (
     made_elsewhere,
     read_record,
     read_tensors,
-    record_name,
     require_complete,
     require_own,
 )
-from common.terminal.command import DEVICES
 
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/images", "test/labels")
 """Arrays that have to be the same in all runs of a suite."""
@@ -44,13 +41,11 @@ class LoadedRecord:
 class LoadedSuite:
     """A suite with an entry for each expected record.
 
-    `notes` are for the line under its table, `lacking` says why some of the frameworks have no such
-    runs.
+    `lacking` says why some of the frameworks have no such runs.
     """
 
     suite: Suite
     found: Sequence[LoadedRecord]
-    notes: Sequence[str] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -58,29 +53,12 @@ class LoadedSuite:
         return [entry.run for entry in self.found if entry.run]
 
 
-def gather(
-    folder: Path,
-    chapter: str,
-    way: str,
-    frameworks: Iterable[str],
-    devices: Iterable[int],
-    planned: Suite | None = None,
-) -> list[LoadedRecord]:
-    """One entry for each expected record, in order, which has to be as a suite has `planned`."""
-    return alike(
-        [
-            _read(folder / record_name(framework, chapter, k, way), framework, k, planned)
-            for framework, k in product(frameworks, devices)
-        ]
-    )
-
-
 def alike(found: Sequence[LoadedRecord]) -> list[LoadedRecord]:
     """The entries; a run of another setting than most, or made elsewhere, cannot be compared."""
     runs = [entry.run for entry in found if entry.run]
     settings = {run.name: _setting(run) for run in runs}
-    most = Counter(tuple(setting.items()) for setting in settings.values()).most_common(1)
-    common = dict(most[0][0]) if most else {}
+    every = [*settings.values()]
+    common = max(every, key=every.count, default={})
     records = [run.record for run in runs]
 
     def checked(entry: LoadedRecord) -> LoadedRecord:
@@ -97,17 +75,8 @@ def alike(found: Sequence[LoadedRecord]) -> list[LoadedRecord]:
     return [checked(entry) for entry in found]
 
 
-def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
-    """The device counts of which `folder` has a record of any of the frameworks."""
-    names = list(frameworks)
-    return [
-        k
-        for k in range(1, DEVICES + 1)
-        if any((folder / record_name(name, chapter, k, way)).exists() for name in names)
-    ]
-
-
-def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> LoadedRecord:
+def read(path: Path, framework: str, devices: int, planned: Suite | None) -> LoadedRecord:
+    """What is found at `path`, which has to be as a suite has `planned`, if any."""
     record = None
     try:
         if not path.is_file():

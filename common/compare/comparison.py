@@ -89,7 +89,7 @@ def compare_suite(loaded: LoadedSuite, peers: Peers) -> SuiteResult:
         config=runs[0].record.config if runs else None,
         compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
         checks=checks,
-        notes=[*loaded.notes, *variables_set(runs)],
+        notes=variables_set(runs),
         lacking=dict(loaded.lacking),
     )
     return SuiteResult(loaded, peers, comparison)

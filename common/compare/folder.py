@@ -1,6 +1,7 @@
 """Compares all records of a folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.spec import CHAPTERS, spec
 from common.chapters.suites import SUITES, Suite
-from common.compare.collect import LoadedSuite, device_counts, gather
+from common.compare.collect import LoadedSuite, alike, read
 from common.compare.comparison import SuiteResult, compare, recompute_steps
 from common.records.record import record_name
+from common.terminal.command import DEVICES
 
 
 def examine(folder: Path, **chosen: Any) -> list[SuiteResult]:
@@ -37,25 +39,19 @@ def load(
     """
     loaded: list[LoadedSuite] = []
     for suite in known:
-        on_cpu = without_gpu if suite.kind == "gpu" else ()
-        names = [name for name in frameworks if name not in (*suite.lacking, *on_cpu)]
-        if not names or suite.chapter not in chapters:
+        lacking = {*suite.lacking, *(without_gpu if suite.kind == "gpu" else ())}
+        able = [name for name in frameworks if name not in lacking]
+        if not able or suite.chapter not in chapters:
             continue
-        place = folder / suite.folder, suite.chapter, way_of(suite)
-        devices = planned(suite) if planned else device_counts(*place, names)
-        if devices and not planned and 1 in (*suite.devices, *suite.more_devices):
+        place, files = folder / suite.folder, names_of(suite, able)
+        there = {path.name for path in place.glob("*.json")}
+        devices = sorted({k for (_, k), name in files.items() if name in there})
+        if devices and 1 in (*suite.devices, *suite.more_devices):
             devices = sorted({1, *devices})
-        if devices:
-            only_cpu = [x for x in frameworks if x in on_cpu and x not in suite.lacking]
-            found = gather(*place, names, devices, suite if planned else None)
-            loaded.append(
-                LoadedSuite(
-                    suite,
-                    found,
-                    notes=[f"on the CPU alone: {', '.join(only_cpu)}"] if only_cpu else [],
-                    lacking={x: why for x, why in suite.lacking.items() if x in frameworks},
-                )
-            )
+        if runs := [*product(able, planned(suite) if planned else devices)]:
+            found = [read(place / files[run], *run, suite if planned else None) for run in runs]
+            why = {name: why for name, why in suite.lacking.items() if name in frameworks}
+            loaded.append(LoadedSuite(suite, alike(found), why))
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return loaded
@@ -71,16 +67,19 @@ def only_in_grid(chapters: Sequence[str]) -> list[str]:
     ]
 
 
-def in_no_suite(folder: Path, loaded: Sequence[LoadedSuite]) -> list[str]:
+def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
     """The records in `folder` that no suite has, such as those of a mesh; not those below it."""
     compared = {
-        record_name(entry.framework, each.suite.chapter, entry.devices, way_of(each.suite))
-        for each in loaded
-        for entry in each.found
+        name
+        for each in examined
         if each.suite.folder == "."
+        for name in names_of(each.suite, [x.framework for x in each.loaded.found]).values()
     }
     return sorted({path.name for path in folder.glob("*dev.json")} - compared)
 
 
-def way_of(suite: Suite) -> str:
-    return spec(suite.chapter).way(suite.settings)
+def names_of(suite: Suite, frameworks: Iterable[str]) -> dict[tuple[str, int], str]:
+    """The names of the files of records, by framework and number of devices."""
+    way = spec(suite.chapter).way(suite.settings)
+    runs = product(frameworks, range(1, DEVICES + 1))
+    return {(name, k): record_name(name, suite.chapter, k, way) for name, k in runs}
