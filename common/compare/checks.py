@@ -219,10 +219,10 @@ def gpus(run: RecordedRun, peers: Peers) -> Check | None:
 def accuracy(run: RecordedRun, peers: Peers) -> Check | None:
     """A run's accuracy against its floor, which is known of whole presets."""
     config = run.record.config
-    limits = LIMITS[run.record.config.net].floor
-    if (config.preset, config.dataset) not in limits or not follows_preset(config):
+    limits = LIMITS[config.net].accuracies.get((config.preset, config.dataset))
+    if not limits or not follows_preset(config):
         return None
-    least = limits[config.preset, config.dataset].limit
+    least = limits.floor.limit
     ours = final_accuracy(run.record)
     return Check(
         passed=ours >= least,
@@ -256,7 +256,7 @@ def spread(run: RecordedRun, peers: Peers) -> Check | None:
     other_name = max(gaps, key=lambda name: gaps[name])
     where = "next to the median" if other_name == framework else f"from {other_name}"
     config = run.record.config
-    limit = LIMITS[run.record.config.net].spread[config.preset, config.dataset].limit
+    limit = LIMITS[config.net].accuracies[config.preset, config.dataset].spread.limit
     return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 
