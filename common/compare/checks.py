@@ -119,14 +119,9 @@ def curve(run: RecordedRun, peers: Peers) -> Check | None:
     return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.config.net].curve.limit)
 
 
-def second(run: RecordedRun, peers: Peers) -> Check | None:
-    """How far a large net's second loss is from the others': it shows the first update."""
-    expected = peers.others(run)
-    return second_loss(run, expected) if expected else None
-
-
 def second_loss(run: RecordedRun, expected: Weights) -> Check | None:
-    if "second" not in run.limits or len(run.record.losses) == 1:
+    """How far a large net's second loss is from the others': it shows the first update."""
+    if not expected or "second" not in run.limits or len(run.record.losses) == 1:
         return None
     ours, theirs = ({"losses": arrays["losses"][:2]} for arrays in (run.arrays, expected))
     return farthest("second", compare(ours, theirs, ""), run.limits["second"])
@@ -263,7 +258,7 @@ def spread(run: RecordedRun, peers: Peers) -> Check | None:
 CHECKS: Final[dict[str, Callable[[RecordedRun, Peers], Check | None]]] = {
     "peers": compared,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
-    "second": second,
+    "second": lambda run, peers: second_loss(run, peers.others(run)),
     "steps": lambda run, peers: steps(run, peers.steps, peers.suite),
     "curve": curve,
     "devices": devices,

@@ -177,5 +177,5 @@ def test_the_examples_of_every_suite_and_planted_bug_are_known(dataset: str) -> 
                 continue
             config = asked.on_data(dataset, *EXAMPLES[dataset])
             sizes = config.train_examples, config.test_examples, config.batch_size
-            assert (dataset, *sizes, config.number_of_steps()) in KNOWN
+            assert dataset in KNOWN[*sizes, config.number_of_steps()]
             assert config.seed == 8
