@@ -133,9 +133,8 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
     assert "gpus" not in {each.check for each in cpu.checks}
     compared = {(each.framework, each.devices) for each in gpu.checks if each.check == "gpus"}
     assert compared == {*product(WITH_GPU, (1, 2))}
-    assert "; on GPUs, pytorch, tensorflow and jax agree; not compared: mxnet" in conclusion(
-        verdict
-    )
+    said = conclusion(verdict)
+    assert "; on GPUs, pytorch, tensorflow and jax agree; not compared: mxnet" in said
     missed = {each[:3] for each in wrong(judged(folder, gpus=3, more_devices=True))}
     assert {("record", framework, 3) for framework in WITH_GPU} <= missed
     (folder / "float64/jax-scratch-2dev.json").unlink()
