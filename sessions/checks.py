@@ -11,7 +11,6 @@ import nox
 from nox.command import CommandFailed
 
 from common.backends.frameworks import FRAMEWORKS
-from common.prove import MOST, gpu_flags
 from sessions import accelerators, environments as python_of, pins as pin_files
 from sessions.accelerators import Choice
 from sessions.environments import (
@@ -21,6 +20,9 @@ from sessions.environments import (
     fast_compilation,
     require_known,
 )
+
+MOST: Final = 4
+"""As many GPUs are used: more show nothing that three do not."""
 
 LICENCES: Final = (
     *("Apache", "BSD", "ISC", "MIT", "MPL", "Mozilla Public License", "PSF"),
@@ -195,13 +197,17 @@ def gpu(session: nox.Session) -> None:
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, name) for name in chosen]
     timed = pythons_of_bench(session, choices)
-    run = [f"--python={x.framework}={python_of.chosen(session, x)}" for x in choices]
+    pythons = {x.framework: python_of.chosen(session, x) for x in choices}
     shutil.rmtree(out, ignore_errors=True)
-    common = python_of.environment(session, "common")
-    bench = [common, "-m", "bench", *timed, f"--gpus={common_gpus(choices)}", "--rounds=1"]
-    prove = [common, "-m", "common.prove", *run, *on_gpus(choices), "--more-devices"]
-    # If one fails, the other runs, too. The comparison is last: its page shows the speeds.
-    passed = [passes(session, *command, f"--out={out}") for command in (bench, prove)]
+    common, gpus = python_of.environment(session, "common"), f"--gpus={common_gpus(choices)}"
+    tests = ["-m", "pytest", "tests/gpu", gpus, "--framework"]
+    commands = [[common, "-m", "bench", *timed, gpus, "--rounds=1", f"--out={out}"]]
+    commands += [[pythons[x.framework], *tests, x.framework] for x in choices if x.cards]
+    named = [f"{framework}={python}" for framework, python in pythons.items()]
+    prove = [common, "-m", "common.prove", *named, "--more-devices", f"--out={out}"]
+    # If one fails, the others run, too. The comparison is last: its page shows the speeds.
+    commands.append([*prove, *on_gpus(choices)])
+    passed = [passes(session, *command) for command in commands]
     if not all(passed):
         session.error(f"failed, see above and {out}")
 
@@ -223,4 +229,5 @@ def common_gpus(choices: Iterable[Choice]) -> int:
 
 def on_gpus(choices: Sequence[Choice]) -> list[str]:
     """The flags of the comparison that name the frameworks with runs on GPUs, if any."""
-    return gpu_flags({x.framework: common_gpus(choices) * bool(x.cards) for x in choices})
+    gpus, without = common_gpus(choices), [x.framework for x in choices if not x.cards]
+    return [f"--gpus={gpus}", *(["--without-gpu", *without] if without else [])] if gpus else []

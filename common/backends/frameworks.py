@@ -56,9 +56,9 @@ def installed() -> list[str]:
 
 
 def framework_and_python(text: str) -> tuple[str, str]:
-    """The two sides of the flag FRAMEWORK=PYTHON."""
+    """The two sides of FRAMEWORK=PYTHON; without the latter, this Python."""
     framework, _, python = text.partition("=")
-    python = str(path(python))
+    python = str(path(python or sys.executable))
     if framework not in FRAMEWORKS or shutil.which(python) is None:
         raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
     return framework, python

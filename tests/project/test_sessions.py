@@ -106,8 +106,9 @@ def test_gpus_are_timed_and_compared_in_one_session(monkeypatch: pytest.MonkeyPa
         checks.gpu(session)
     give_cards(monkeypatch, 8)
     checks.gpu(session)
-    compared = "--python=jax=jax-cuda --python=mxnet=mxnet --gpus=4 --without-gpu mxnet"
+    prove = "common: common.prove jax=jax-cuda mxnet=mxnet --more-devices --out=results/on-gpus"
     assert session.ran == [
         "common: bench --python=jax=bench-jax-cuda --gpus=4 --rounds=1 --out=results/on-gpus",
-        f"common: common.prove {compared} --more-devices --out=results/on-gpus",
+        "jax-cuda: pytest tests/gpu --gpus=4 --framework jax",
+        f"{prove} --gpus=4 --without-gpu mxnet",
     ]
