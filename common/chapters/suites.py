@@ -10,8 +10,8 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
-from common.chapters.spec import Settings, spec
-from common.chapters.strategies import StrategiesOptions
+from common.chapters.spec import Settings
+from common.chapters.strategies import CHAPTER
 from common.parallel.strategies import OF_ANY_NET, OF_EXPERTS
 from common.parallel.strategies.context import EXCHANGES
 
@@ -75,19 +75,8 @@ _SCRATCH: Final[Settings] = {
 }
 
 
-def _allreduce(name: str) -> Suite:
-    """The float64 runs with another allreduce, which must give the same result."""
-    settings = {**_SCRATCH, "dtype": "float64", "allreduce": name}
-    folder = f"allreduce/{name}"
-    # The run on one device is that of the float64 suite. Halving has a further step if the
-    # number of devices is no power of two.
-    plain = (2,) if name == "native" else ()  # of which each framework has its own code
-    devices = (3, 4) if name == "halving" else (3,)
-    return Suite("scratch", name, folder, plain, devices, settings, alone_in="float64")
-
-
 def _scratch() -> Iterator[Suite]:
-    """Float64 shows the algorithm, float32 what rounding adds.
+    """Float64 shows the algorithm, float32 what rounding adds; then come the other allreduces.
 
     The last minibatch of an epoch has 51 examples, uneven on two devices; 100 are uneven on three.
     The test set is predicted by a thousand images, and so has a short part at its end.
@@ -95,7 +84,14 @@ def _scratch() -> Iterator[Suite]:
     yield Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"})
     for dtype in ("float64", "float32"):
         yield Suite("scratch", dtype, dtype, (1, 2), (3,), {**_SCRATCH, "dtype": dtype})
-    yield from (_allreduce(name) for name in ALLREDUCES if name != "star")
+    for name in (name for name in ALLREDUCES if name != "star"):
+        settings = {**_SCRATCH, "dtype": "float64", "allreduce": name}
+        # The run on one device is that of the float64 suite. Halving has a further step if the
+        # number of devices is no power of two.
+        plain = (2,) if name == "native" else ()  # of which each framework has its own code
+        devices = (3, 4) if name == "halving" else (3,)
+        where = name, f"allreduce/{name}", plain, devices
+        yield Suite("scratch", *where, settings, alone_in="float64")
 
 
 # A batch of 7 is uneven on two and on four devices. All test images are those of the probe: a size
@@ -110,34 +106,26 @@ _CONCISE: Final[Settings] = {
 }
 
 
-def _batch_norm(dtype: str, batch_norm: str) -> Suite:
-    name = f"{dtype}-{batch_norm}"
-    settings = {**_CONCISE, "dtype": dtype, "batch_norm": batch_norm}
-    if name == "float64-per-device":  # it is resumed, with each device's own statistics
-        settings["checkpoint_every"] = 1
-    return Suite("concise", name, name, (1, 2), (4,) if dtype == "float64" else (), settings)
-
-
-def _wrapper(name: str, owner: str) -> Suite:
-    """The float64 runs in another wrapper than the default one, which one framework has."""
-    settings = {**_CONCISE, "dtype": "float64", "batch_norm": "sync", "wrapper": name}
-    others = {
-        framework: f"its wrappers are {', '.join(known)}"
-        for framework, known in WRAPPERS.items()
-        if framework != owner
-    }
-    where = f"float64-{name}", f"wrapper/{name}", (2,), ()
-    return Suite("concise", *where, settings, alone_in="float64-sync", lacking=others)
-
-
 def _concise() -> Iterator[Suite]:
     """Both modes of batch normalization, and every wrapper."""
     yield Suite("concise", "quick", ".", (2,), (1,), {"preset": "quick"})
-    yield from (_batch_norm(*each) for each in product(("float64", "float32"), BATCH_NORMS))
+    for dtype, batch_norm in product(("float64", "float32"), BATCH_NORMS):
+        name, more = f"{dtype}-{batch_norm}", (4,) if dtype == "float64" else ()
+        settings = {**_CONCISE, "dtype": dtype, "batch_norm": batch_norm}
+        if name == "float64-per-device":  # it is resumed, with each device's own statistics
+            settings["checkpoint_every"] = 1
+        yield Suite("concise", name, name, (1, 2), more, settings)
+    settings = {**_CONCISE, "dtype": "float64", "batch_norm": "sync"}
     for framework, known in WRAPPERS.items():
-        for name in known[1:]:
-            if name != "dp":  # which needs GPUs
-                yield _wrapper(name, framework)
+        lacking = {
+            other: f"its wrappers are {', '.join(WRAPPERS[other])}"
+            for other in WRAPPERS
+            if other != framework
+        }
+        for name in (name for name in known[1:] if name != "dp"):  # which needs GPUs
+            where = f"float64-{name}", f"wrapper/{name}", (2,), ()
+            every = {**settings, "wrapper": name}
+            yield Suite("concise", *where, every, alone_in="float64-sync", lacking=lacking)
 
 
 # JAX compiles each layer for each size, so the test set is as large as a microbatch. 67
@@ -162,34 +150,47 @@ def _split(
     name: str,
     devices: tuple[int, ...],
     more_devices: tuple[int, ...] = (),
-    alone_in: str = "float64-data",
+    *,
+    alone_in: str | None = None,
     repeats: str = "",
-    **settings: str | int,
+    **settings: str | float,
 ) -> Suite:
-    """Runs from the same weights and on the same minibatches as all others of the dtype."""
+    """Runs from the same weights and on the same minibatches as all others of the dtype and net.
+
+    Unless `alone_in` says otherwise, those on one device are of its first suite.
+    """
     dtype = name.partition("-")[0]
-    every: Settings = {**_SPLIT, **_SPLIT_SIZES[dtype], "dtype": dtype, **settings}
-    lacking = _lacking(every) if "native" in settings else {}
+    if "net" in settings:
+        first, base = f"{dtype}-{settings['net']}-data", _GPT
+    else:
+        first, base = f"{dtype}-data", {**_SPLIT, **_SPLIT_SIZES[dtype]}
+    if alone_in is None:
+        alone_in = first if name != first else ""
+    every = {**base, "dtype": dtype, **settings}
     where = name, f"strategies/{name}", devices, more_devices
+    lacking = _lacking(every)
     return Suite("strategies", *where, every, repeats=repeats, alone_in=alone_in, lacking=lacking)
 
 
 def _lacking(settings: Settings) -> dict[str, str]:
     """Why frameworks have no native version with these settings, by framework."""
-    order = str(settings.get("schedule", "1f1b"))
-    options = StrategiesOptions(str(settings["strategy"]), schedule=order)
-    return {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
+    options = CHAPTER.chosen(settings)
+    return {x: why for x in FRAMEWORKS if options.native and (why := options.no_native(x))}
+
+
+def _of_users(*own: Settings) -> Iterator[Suite]:
+    """Runs with the quick preset, in no session."""
+    for settings in ({"preset": "quick", **each} for each in own):
+        lacking = _lacking(settings)
+        where = CHAPTER.way(settings), ".", (), ()
+        yield Suite("strategies", *where, settings, lacking=lacking)
 
 
 def _strategies() -> Iterator[Suite]:
     """Every strategy, schedule and mesh: all must give the same result."""
-    for name in OF_ANY_NET:  # runs of users, in no session
-        settings: Settings = {"preset": "quick", "strategy": name}
-        native: Settings = {**settings, "native": True}
-        lacking = _lacking(native)
-        yield Suite("strategies", name, ".", (), (), settings)
-        yield Suite("strategies", f"native-{name}", ".", (), (), native, lacking=lacking)
-    yield _split("float64-data", (1, 2), (3,), alone_in="", strategy="data")
+    for name in OF_ANY_NET:
+        yield from _of_users({"strategy": name}, {"strategy": name, "native": True})
+    yield _split("float64-data", (1, 2), (3,), strategy="data")
     # Three devices have uneven slices. Of ZeRO-1 and ZeRO-3, the transformer shows as much.
     counts: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
     counts = dict.fromkeys(("pipeline", "tensor"), ((3,), (2,)))
@@ -202,21 +203,21 @@ def _strategies() -> Iterator[Suite]:
         yield _split(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
     for name, more in {"pipeline": (4, 6), "tensor": (4, 6), "zero3": (6,)}.items():
         yield _split(f"float64-{name}-mesh", (), more, strategy=name, replicas=2)
-    native_suite = partial(_split, native=True)
-    yield native_suite("float64-native-data", (2,), (3,), strategy="data")
-    pipeline = {"strategy": "pipeline", "schedule": "gpipe"}
-    yield native_suite("float64-native-pipeline", (3,), (2,), **pipeline)
-    yield native_suite("float64-native-tensor", (3,), (2,), strategy="tensor")
-    yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1", checkpoint_every=3)
-    yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
-    yield native_suite("float64-native-zero3", (), (2, 3), strategy="zero3")
-    yield native_suite("float64-native-zero3-mesh", (4,), strategy="zero3", replicas=2)
+    native = partial(_split, native=True)
+    yield native("float64-native-data", (2,), (3,), strategy="data")
+    pipelined = partial(native, strategy="pipeline", schedule="gpipe")
+    yield pipelined("float64-native-pipeline", (3,), (2,))
+    yield native("float64-native-tensor", (3,), (2,), strategy="tensor")
+    yield native("float64-native-zero1", (3,), (2,), strategy="zero1", checkpoint_every=3)
+    yield native("float64-native-zero2", (), (2,), strategy="zero2")
+    yield native("float64-native-zero3", (), (2, 3), strategy="zero3")
+    yield native("float64-native-zero3-mesh", (4,), strategy="zero3", replicas=2)
     for name in ("tensor", "zero1", "zero2"):
-        yield native_suite(f"float64-native-{name}-mesh", (), (4,), strategy=name, replicas=2)
+        yield native(f"float64-native-{name}-mesh", (), (4,), strategy=name, replicas=2)
     # The first chapter's float32 runs show rounding; these stand for all strategies.
-    yield _split("float32-data", (), (1, 2), alone_in="", strategy="data")
-    yield _split("float32-zero3", (), (2,), "float32-data", strategy="zero3")
-    yield native_suite("float32-native-zero3", (), (2,), "float32-data", strategy="zero3")
+    yield _split("float32-data", (), (1, 2), strategy="data")
+    yield _split("float32-zero3", (), (2,), strategy="zero3")
+    yield native("float32-native-zero3", (), (2,), strategy="zero3")
     yield _split("float64-deep", (), (1, 8), alone_in="", strategy="pipeline", depth=4)
 
 
@@ -224,7 +225,6 @@ def _strategies() -> Iterator[Suite]:
 # 2 and 1. Answers have one to three digits, so all shards and microbatches have other numbers of
 # labels. An epoch ends after the fifth of nine steps.
 _GPT: Final[Settings] = {
-    "net": "gpt",
     "batch_size": 7,
     "microbatches": 1,
     "lr": 0.003,
@@ -236,66 +236,52 @@ _GPT: Final[Settings] = {
 }
 
 
-def _gpt(
-    name: str,
-    devices: tuple[int, ...],
-    more_devices: tuple[int, ...],
-    alone_in: str = "float64-gpt-data",
-    repeats: str = "",
-    **settings: str | float,
-) -> Suite:
-    dtype = name.partition("-")[0]
-    every: Settings = {**_GPT, "dtype": dtype, **settings}
-    where = name, f"strategies/{name}", devices, more_devices
-    return Suite("strategies", *where, every, repeats=repeats, alone_in=alone_in)
-
-
 def _transformers() -> Iterator[Suite]:
     """The transformer, split every way."""
-    own: list[dict[str, Any]] = [{"strategy": name} for name in OF_ANY_NET]
+    gpt = partial(_split, net="gpt")
+    own: list[dict[str, str | bool]] = [{"strategy": name} for name in OF_ANY_NET]
     for order in (False, True):
         own += [{"strategy": "context", "attention": x, "contiguous": order} for x in EXCHANGES]
     own += [{"strategy": "tensor", "sequence_parallel": True}]
     own += [{"net": "moe", "strategy": name} for name in OF_EXPERTS]
-    for how in ({"preset": "quick", "net": "gpt", **each} for each in own):  # of users, as above
-        yield Suite("strategies", spec("strategies").way(how), ".", (), (), how)
-    yield _gpt("float64-gpt-data", (1,), (2, 3), alone_in="", strategy="data")
+    yield from _of_users(*({"net": "gpt", **each} for each in own))
+    yield gpt("float64-gpt-data", (1,), (2, 3), strategy="data")
     plain = {"pipeline": (3,), "tensor": (2,), "zero1": (), "zero2": (), "zero3": (2,)}
     for name, devices in plain.items():
         counts = (1, 2, 3)
         more = tuple(k for k in counts if k not in devices)
         # A microbatch of another size is compiled again. Meshes have some, and the grid.
         where = f"float64-gpt-{name}", devices, more
-        yield _gpt(*where, strategy=name, microbatches=7 if name == "pipeline" else 1)
+        yield gpt(*where, strategy=name, microbatches=7 if name == "pipeline" else 1)
     straight = "float64-gpt-tensor"
-    resumed = partial(_gpt, "float64-gpt-resumed", (), (2,), repeats=straight)
+    resumed = partial(gpt, "float64-gpt-resumed", (), (2,), repeats=straight)
     yield resumed(strategy="tensor", checkpoint_every=6)
-    deep = partial(_gpt, "float64-gpt-deep", (), (1, 4), alone_in="", depth=2)
+    deep = partial(gpt, "float64-gpt-deep", (), (1, 4), alone_in="", depth=2)
     yield deep(strategy="pipeline", microbatches=2)
     for name, more in {"pipeline": (4,), "tensor": (4, 6)}.items():
-        yield _gpt(f"float64-gpt-{name}-mesh", (), more, strategy=name, replicas=2, microbatches=2)
+        yield gpt(f"float64-gpt-{name}-mesh", (), more, strategy=name, replicas=2, microbatches=2)
     where = "float64-gpt-zb1", (), (3,)
-    yield _gpt(*where, strategy="pipeline", schedule="zb1", microbatches=7)
-    sequence = partial(_gpt, strategy="tensor", sequence_parallel=True)
+    yield gpt(*where, strategy="pipeline", schedule="zb1", microbatches=7)
+    sequence = partial(gpt, strategy="tensor", sequence_parallel=True)
     yield sequence("float64-gpt-sequence", (), (2, 3))
     yield sequence("float64-gpt-sequence-mesh", (), (4,), replicas=2, microbatches=2)
     # The second on devices whose tokens are side by side, and the third if they divide the heads.
-    yield _gpt("float64-gpt-ring", (), (2, 3, 4), strategy="context")
-    yield _gpt(
+    yield gpt("float64-gpt-ring", (), (2, 3, 4), strategy="context")
+    yield gpt(
         "float64-gpt-gather", (), (2, 4), strategy="context", attention="gather", contiguous=True
     )
-    yield _gpt("float64-gpt-ulysses", (), (3,), strategy="context", attention="ulysses")
-    yield _gpt("float64-gpt-ring-mesh", (), (4,), strategy="context", replicas=2, microbatches=2)
-    yield _gpt("float32-gpt-ring", (), (2,), "float32-gpt-data", strategy="context")
-    yield _gpt("float32-gpt-data", (), (1,), alone_in="", strategy="data")
-    yield _gpt("float32-gpt-tensor", (), (2, 3), "float32-gpt-data", strategy="tensor")
+    yield gpt("float64-gpt-ulysses", (), (3,), strategy="context", attention="ulysses")
+    yield gpt("float64-gpt-ring-mesh", (), (4,), strategy="context", replicas=2, microbatches=2)
+    yield gpt("float32-gpt-ring", (), (2,), strategy="context")
+    yield gpt("float32-gpt-data", (), (1,), strategy="data")
+    yield gpt("float32-gpt-tensor", (), (2, 3), strategy="tensor")
 
 
 def _mixtures() -> Iterator[Suite]:
     """Mixtures of experts; 4 are 2, 1 and 1. Shards decide which tokens experts drop."""
-    mixture = partial(_gpt, net="moe", depth=2)
-    yield mixture("float64-moe-data", (), (1, 2), "", strategy="data")
-    expert = partial(mixture, alone_in="float64-moe-data", strategy="expert")
+    mixture = partial(_split, net="moe", depth=2)
+    yield mixture("float64-moe-data", (), (1, 2), strategy="data")
+    expert = partial(mixture, strategy="expert")
     yield expert("float64-moe-expert", (), (1, 2, 3))
     yield expert("float64-moe-capacity", (), (2, 3), alone_in="", capacity=1.0)
     yield expert("float64-moe-expert-mesh", (), (4,), replicas=2)
