@@ -6,13 +6,13 @@
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from common.base.errors import RequestError
-from common.base.machine import Card, Driver, count_cards, find_driver
+from common.base.machine import Card, count_cards, find_cards
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,24 @@ class Build:
         first, last = (x and f"{x[0]}.{x[1]}" for x in (self.oldest, self.newest))
         return f"{first} to {last}" if last else f"from {first} on"
 
-    def refusal(self, driver: Driver | str) -> str:
-        """Why it cannot run on this system, driver and cards; empty if it can, or without any."""
+    def refusal(self, cards: Sequence[Card]) -> str:
+        """Why it cannot run on this system and cards; empty if it can, or without any."""
         if sys.platform != "linux" or platform.machine() not in self.machines:
             return f"it has no build for GPUs for {sys.platform} on {platform.machine()}"
-        if isinstance(driver, str):
-            return ""
-        version, least = (tuple(map(int, x.split("."))) for x in (driver.version, self.driver))
-        if version < least:
-            wants = f"{self.cuda}, which takes {self.driver} or later"
-            return f"the driver {driver.version} is too old for {wants}"
-        if not all(map(self.serves, driver.cards)):
-            known = sorted({card.capability for card in driver.cards if card.capability})
+        for driver in (card.driver for card in cards):
+            if numbers(driver) < numbers(self.driver):
+                wants = f"{self.cuda}, which takes {self.driver} or later"
+                return f"the driver {driver} is too old for {wants}"
+        if not all(map(self.serves, cards)):
+            known = sorted({card.capability for card in cards if card.capability})
             present = ", ".join("{}.{}".format(*x) for x in known)
-            cards = f"compute capability {self.cards()}, and not for {count_cards(driver.cards)}"
-            return f"its build of {self.cuda} is for {cards} ({present})"
+            served = f"compute capability {self.cards()}, and not for {count_cards(cards)}"
+            return f"its build of {self.cuda} is for {served} ({present})"
         return ""
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 BUILDS: Final[Mapping[str, Build]] = {
@@ -85,13 +87,13 @@ class Choice:
 
 
 @cache
-def driver_here() -> Driver | str:
-    """NVIDIA's driver here, or why there is none; looked up once."""
-    return find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+def cards_here() -> tuple[Card, ...]:
+    """The GPUs here; looked up once."""
+    return tuple(find_cards(os.environ.get("CUDA_VISIBLE_DEVICES")))
 
 
-def choose(framework: str, asked: str, driver: Driver | str) -> Choice:
-    """The build for a driver, where `asked` is the value of `ACCELERATOR`.
+def choose(framework: str, asked: str, cards: tuple[Card, ...]) -> Choice:
+    """The build for these cards, where `asked` is the value of `ACCELERATOR`.
 
     Raises RequestError if CUDA is asked for, and cannot be.
     """
@@ -99,14 +101,10 @@ def choose(framework: str, asked: str, driver: Driver | str) -> Choice:
         raise RequestError(f"ACCELERATOR={asked}: set it to cpu or cuda, or not")
     if asked == "cpu":
         return Choice(framework, False, "ACCELERATOR=cpu")
-    build = BUILDS[framework]
-    if reason := build.refusal(driver):
+    if reason := BUILDS[framework].refusal(cards):
         if asked:
             raise RequestError(f"{framework}: {reason}; ACCELERATOR=cpu does without GPUs")
         return Choice(framework, False, reason)
-    if isinstance(driver, str):
-        # An image may be built on another machine than it runs on.
-        why = f"ACCELERATOR=cuda, but {driver}" if asked else driver
-        return Choice(framework, bool(asked), why)
-    why = f"{count_cards(driver.cards)}, driver {driver.version}"
-    return Choice(framework, True, why, driver.cards)
+    if not cards:  # an image may be built on another machine than it runs on
+        return Choice(framework, bool(asked), "nvidia-smi lists no GPU here")
+    return Choice(framework, True, f"{count_cards(cards)}, driver {cards[0].driver}", cards)

@@ -166,7 +166,7 @@ def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choi
         session.skip(f"MXNet 1.9.1 cannot be had here: {mxnet_is_missing()}")
     try:
         asked = os.environ.get("ACCELERATOR", "")
-        build = accelerators.choose(framework, asked, accelerators.driver_here())
+        build = accelerators.choose(framework, asked, accelerators.cards_here())
     except RequestError as error:
         session.error(str(error))
     if not quiet:

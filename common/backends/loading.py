@@ -10,7 +10,7 @@ from typing import Any
 from common.backends.frameworks import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError, gist, reason
-from common.base.machine import available_gpus, keep_memory, native_errors_held_back, wait_briefly
+from common.base.machine import find_cards, keep_memory, native_errors_held_back, wait_briefly
 
 
 def package(framework: str) -> Any:
@@ -29,7 +29,9 @@ def placed(framework: str, kind: str, devices: int | None, processes: int = 1) -
     "auto": GPUs, if the driver shows some and the framework's build is for them. Without a number:
     one device for each of several processes, else every GPU there is, or 2 CPU devices.
     """
-    gpus = available_gpus() if kind != "cpu" and package(framework).for_gpus() else 0
+    gpus = 0
+    if kind != "cpu" and package(framework).for_gpus():
+        gpus = len(find_cards(os.environ.get("CUDA_VISIBLE_DEVICES")))
     if kind == "auto":
         kind = "gpu" if gpus else "cpu"
     return kind, devices or (processes if processes > 1 else gpus or 2)

@@ -5,20 +5,18 @@ import os
 import platform
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from common.base.errors import gist, printable
+from common.base.errors import printable
 
 VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
 """Instructions by which libraries choose their kernels, as Linux and as people call them."""
@@ -44,9 +42,15 @@ VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def describe_machine() -> dict[str, str | int]:
+    """The system, the processor's name with its vector instructions, the cores and Python."""
+    source = Path("/proc/cpuinfo")  # only on Linux
+    about = source.read_text(encoding="utf-8") if source.is_file() else ""
+    model = re.search(r"^model name\s*:(.+)", about, re.MULTILINE)
+    name = model[1].strip() if model else platform.processor() or "unknown"
+    known = ", ".join(title for flag, title in VECTORS.items() if flag in about.split())
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(),
+        "processor": f"{name} ({known})" if known else name,
         "cores": os.cpu_count() or 1,
         "python": platform.python_version(),
     }
@@ -90,16 +94,6 @@ def native_errors_held_back() -> Iterator[None]:
             os.close(original)
 
 
-def processor() -> str:
-    """The processor's name, and its vector instructions."""
-    source = Path("/proc/cpuinfo")  # only on Linux
-    about = source.read_text(encoding="utf-8") if source.is_file() else ""
-    model = re.search(r"^model name\s*:(.+)", about, re.MULTILINE)
-    name = model[1].strip() if model else platform.processor() or "unknown"
-    known = ", ".join(title for flag, title in VECTORS.items() if flag in about.split())
-    return f"{name} ({known})" if known else name
-
-
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -128,20 +122,12 @@ def wait_briefly() -> None:
         os.environ.update([SPIN_COUNT])
 
 
-@dataclass(frozen=True)
-class Card:
-    """A GPU; its compute capability, if it is known."""
+class Card(NamedTuple):
+    """A GPU: the version of NVIDIA's driver, its name, and its compute capability, if known."""
 
+    driver: str
     name: str
     capability: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
-class Driver:
-    """The driver's version, and the cards that CUDA shows."""
-
-    version: str
-    cards: tuple[Card, ...]
 
 
 def count_cards(cards: Sequence[Card]) -> str:
@@ -150,44 +136,28 @@ def count_cards(cards: Sequence[Card]) -> str:
     return ", ".join(f"{number} x {name}" for name, number in counted.items())
 
 
-def find_driver(visible: str | None) -> Driver | str:
-    """The driver, or why none can be used. `visible`: CUDA_VISIBLE_DEVICES, which hides cards."""
-    if (command := shutil.which("nvidia-smi")) is None:
-        return "there is no NVIDIA driver here"
+def find_cards(visible: str | None) -> list[Card]:
+    """The GPUs that NVIDIA's driver lists. `visible`: CUDA_VISIBLE_DEVICES, which hides some."""
+    query = ["nvidia-smi", "--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader"]
     try:
-        query = [command, "--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader"]
         done = subprocess.run(query, capture_output=True, timeout=DRIVER_TIMEOUT, check=False)
-        answer = (done.stdout + done.stderr).decode(errors="replace")
-    except subprocess.TimeoutExpired:
-        answer = f"nothing within {DRIVER_TIMEOUT} s"
+    except (OSError, subprocess.TimeoutExpired):
+        return []
     # Beside a lost card it may list others, and still end with another status than 0.
     row = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
-    rows = [match for line in answer.splitlines() if (match := row.fullmatch(line.strip()))]
-    if not rows:
-        return f"no GPU can be used, nvidia-smi says: {printable(gist(answer))}"
+    lines = map(str.strip, done.stdout.decode(errors="replace").splitlines())
     cards = [
-        Card(printable(name), (int(major), int(minor)) if major else None)
-        for _, name, major, minor in map(re.Match.groups, rows)
+        Card(driver, printable(name), (int(major), int(minor)) if major else None)
+        for driver, name, major, minor in (x.groups() for x in map(row.fullmatch, lines) if x)
     ]
-    if visible is not None:
-        chosen = visible.split(",")
-        if all(name.strip().isdecimal() for name in chosen):
-            cards = [cards[int(name)] for name in chosen if int(name) < len(cards)]
-        else:
-            cards = cards[: sum(name.startswith(("GPU-", "MIG-")) for name in chosen)]
-    if not cards:
-        return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
-    return Driver(rows[0][1], tuple(cards))
-
-
-def available_gpus() -> int:
-    """The number of GPUs that the driver shows."""
-    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    return len(driver.cards) if isinstance(driver, Driver) else 0
+    chosen = [*map(str, range(len(cards)))] if visible is None else visible.split(",")
+    if all(name.strip().isdecimal() for name in chosen):
+        return [cards[int(name)] for name in chosen if int(name) < len(cards)]
+    return cards[: sum(name.startswith(("GPU-", "MIG-")) for name in chosen)]
 
 
 def gpus_here() -> dict[str, str | int]:
     """The GPUs that a run could choose from, and NVIDIA's driver."""
-    if isinstance(driver := find_driver(VISIBLE), str):  # the framework may see more
+    if not (cards := find_cards(VISIBLE)):  # the framework may see more
         return {"gpus": "unknown", "driver": "unknown"}
-    return {"gpus": count_cards(driver.cards), "driver": driver.version}
+    return {"gpus": count_cards(cards), "driver": cards[0].driver}

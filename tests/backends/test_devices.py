@@ -36,21 +36,16 @@ def test_devices_that_cannot_be_shared_are_refused() -> None:
 def test_the_devices_are_those_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, kind: str, count: int | None, gpus: int, found: tuple[str, int]
 ) -> None:
-    monkeypatch.setattr(loading, "available_gpus", lambda: gpus)
+    cards = [machine.Card("580.1", "H100")] * gpus
+    monkeypatch.setattr(loading, "find_cards", lambda _: cards)
     monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda: True)
     assert loading.placed("jax", kind, count) == found
+    monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda: False)
+    assert kind == "gpu" or loading.placed("jax", kind, count) == ("cpu", count or 2)
 
 
 def test_over_several_processes_each_has_a_device() -> None:
     assert loading.placed("jax", "cpu", None, processes=3) == ("cpu", 3)
-
-
-def test_gpus_are_for_builds_that_can_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = (machine.Card("H100"), machine.Card("H100"), machine.Card("H100"))
-    monkeypatch.setattr(machine, "find_driver", lambda _: machine.Driver("580.1", cards))
-    for built, found in ((True, ("gpu", 3)), (False, ("cpu", 2))):
-        monkeypatch.setattr(loading.package("jax"), "for_gpus", lambda built=built: built)
-        assert loading.placed("jax", "auto", None) == found
 
 
 @pytest.mark.parametrize(("count", "gpus"), [(2, 0), (3, 2)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.machine import Card, Driver
+from common.base.machine import Card
 from sessions import accelerators, checks, environments
 
 
@@ -57,9 +57,8 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def give_cards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    cards = (Card("NVIDIA H100", (9, 0)),) * count
-    driver: Any = Driver("580.95.05", cards) if cards else "there is no NVIDIA driver here"
-    monkeypatch.setattr(accelerators, "driver_here", lambda: driver)
+    cards = (Card("580.95.05", "NVIDIA H100", (9, 0)),) * count
+    monkeypatch.setattr(accelerators, "cards_here", lambda: cards)
 
 
 @pytest.mark.parametrize(
