@@ -97,7 +97,7 @@ def launched(
     framework: str, chapter: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[int, int]:
     """Rank and world size of this process; (0, 1) if it is alone. Raises RequestError."""
-    worlds = [(each, *_world(each, environ, framework)) for each in LAUNCHERS]
+    worlds = [(each, *_world(each, environ)) for each in LAUNCHERS]
     started = [world for world in worlds if world[2] > 1]
     if not started:
         return 0, 1
@@ -110,29 +110,23 @@ def launched(
     raise RequestError(f"{what}, but {ENGINES[framework]}")
 
 
-def _world(launcher: Launcher, environ: Mapping[str, str], framework: str) -> tuple[int, int]:
-    """Rank and world size by one launcher. Raises RequestError if the framework's are no such."""
-    size, rank = (environ.get(name, "") for name in (launcher.size, launcher.rank))
-    if launcher.size == "TF_CONFIG" and size:
-        return _tf_config(size)
-    count = int(size) if size.isdecimal() else 1
-    whole = size.isdecimal() and rank.isdecimal() and int(rank) < count
-    if framework in launcher.frameworks and size not in ("", "1") and not whole:
-        what = f"{launcher.size} and {launcher.rank} are no world size with a rank below it"
-        raise RequestError(f"{what}: set both right, or unset {launcher.size}")
-    return int(rank) if rank.isdecimal() else 0, count
-
-
-def _tf_config(text: str) -> tuple[int, int]:
-    """The chief is rank 0, if there is one; then come the workers."""
+def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
+    """Rank and world size by one launcher. Raises RequestError if its variables are no such."""
+    if (size := environ.get(launcher.size, "")) in ("", "1"):
+        return 0, 1
     try:
-        config = json.loads(text)
-        cluster, task = config["cluster"], config["task"]
-        names = [(job, i) for job in ("chief", "worker") for i in range(len(cluster.get(job, ())))]
-        return names.index((task["type"], int(task["index"]))), len(names)
+        if launcher.size == "TF_CONFIG":  # the chief is rank 0, if there is one
+            config = json.loads(size)
+            jobs = [(job, config["cluster"].get(job, ())) for job in ("chief", "worker")]
+            names = [(job, i) for job, hosts in jobs for i in range(len(hosts))]
+            return names.index((config["task"]["type"], int(config["task"]["index"]))), len(names)
+        rank, count = int(environ[launcher.rank]), int(size)
+        if 0 <= rank < count:
+            return rank, count
     except (ValueError, LookupError, TypeError, AttributeError):
-        what = f"TF_CONFIG {text[:60]!r} is no cluster of workers with this process's task"
-        raise RequestError(f"{what}: set it right, or unset it") from None
+        pass
+    what = f"{launcher.size}={size[:60]!r} is no world size with this process's rank below it"
+    raise RequestError(f"{what}: set {launcher.rank} right, too, or unset {launcher.size}")
 
 
 @dataclass(frozen=True)

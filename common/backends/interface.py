@@ -80,11 +80,9 @@ class DeviceRequest:
         """Raises RequestError if it is for more GPUs than a framework sees."""
         if self.kind == "cpu" or self.count <= gpus:
             return
-        if not gpus:
-            why = "docs/gpu.md tells why that may be, and --device-kind cpu does without"
-            raise RequestError(f"{framework} sees no GPU here: {why}")
-        what = f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}"
-        raise RequestError(f"{what}: ask for fewer --devices or for --device-kind cpu")
+        what = f"{framework} sees {gpus} GPUs here, not {self.count}"
+        how = "ask for fewer --devices or for --device-kind cpu"
+        raise RequestError(f"{what}: {how}; docs/gpu.md tells why that may be")
 
 
 @dataclass(frozen=True)

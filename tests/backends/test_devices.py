@@ -50,7 +50,6 @@ def test_over_several_processes_each_has_a_device() -> None:
 
 @pytest.mark.parametrize(("count", "gpus"), [(2, 0), (3, 2)])
 def test_never_fewer_gpus_than_asked_for(count: int, gpus: int) -> None:
-    told = f"JAX sees {gpus} GPUs here, not {count}" if gpus else "JAX sees no GPU here"
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(RequestError, match=f"JAX sees {gpus} GPUs here, not {count}: ask for"):
         DeviceRequest(count, "gpu", threads=1).require(gpus, "JAX")
     DeviceRequest(count, "cpu", threads=1).require(gpus, "JAX")

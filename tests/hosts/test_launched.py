@@ -45,10 +45,10 @@ def test_the_variables_of_the_engine_say_which_process_this_is(
         ("pytorch", "concise", SLURM, "asks for 2 .* but PyTorch's are started by torchrun"),
         ("jax", "concise", TORCHRUN, "WORLD_SIZE asks for 4 processes, but JAX's are started by"),
         ("mxnet", "concise", SLURM, "MXNet has one host: its servers are not maintained"),
-        ("jax", "concise", {"JAX_NUM_PROCESSES": "two"}, "JAX_NUM_PROCESSES and JAX_PROCESS_ID"),
-        ("jax", "concise", {"JAX_NUM_PROCESSES": "2"}, "no world size with a rank below it"),
+        ("jax", "concise", {"JAX_NUM_PROCESSES": "two"}, "set JAX_PROCESS_ID right"),
+        ("jax", "concise", {"JAX_NUM_PROCESSES": "2"}, "no world size with this process's rank"),
         ("pytorch", "concise", TORCHRUN | {"RANK": "4"}, "or unset WORLD_SIZE"),
-        ("tensorflow", "concise", {"TF_CONFIG": "{}"}, "'{}' is no cluster of workers"),
+        ("tensorflow", "concise", {"TF_CONFIG": "{}"}, "TF_CONFIG='{}' is no world size"),
     ],
 )
 def test_several_processes_that_cannot_be_are_refused(
