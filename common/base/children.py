@@ -28,17 +28,12 @@ LOOK: Final = 0.2
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
     """Starts work in a copy of this process, which must have one thread only."""
-    process = Started(target=_work, args=(os.getpid(), work, arguments))
-    begin(process)
-    return process
-
-
-def begin(process: BaseProcess) -> None:
-    """Starts a process; signals wait until it calls `leave_to_parent`."""
+    process: BaseProcess = Started(target=_work, args=(os.getpid(), work, arguments))
     if not isinstance(process, ForkProcess):
         resource_tracker.ensure_running()  # it would let signals through in between
-    with held_back():
+    with held_back():  # until the process calls `leave_to_parent`
         process.start()
+    return process
 
 
 def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:

@@ -59,15 +59,14 @@ def printable(text: str, most: int = MOST) -> str:
     Controls, marks of the direction of writing, and accents could change how the text
     around them looks. What is cut off is counted.
     """
-    shown = "".join(map(_visible, text[:most]))
+    shown = "".join(
+        x
+        if x.isprintable() and not unicodedata.combining(x)
+        else x.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for x in text[:most]
+    )
     left = len(text) - most
     return shown if left <= 0 else f"{shown}… and {left:,} characters more"
-
-
-def _visible(character: str) -> str:
-    if character.isprintable() and not unicodedata.combining(character):
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def gist(text: str) -> str:

@@ -26,7 +26,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}")
     try:
         write(temporary)
-        _finish(temporary, path)
+        # Some disks say only now that they are full, and after a power cut, a name that was moved
+        # before the content was written stands for an empty file.
+        with temporary.open("r+b") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
     finally:
         with suppress(OSError):  # why it could not be written is what matters
             temporary.unlink(missing_ok=True)
@@ -87,14 +91,6 @@ def require_file(path: Path, flag: str, suffix: str = "") -> None:
 def sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _finish(temporary: Path, path: Path) -> None:
-    # Some disks say only now that they are full, and after a power cut, a name that was moved
-    # before the content was written stands for an empty file.
-    with temporary.open("r+b") as stream:
-        os.fsync(stream.fileno())
-    temporary.replace(path)
 
 
 @contextmanager

@@ -31,9 +31,6 @@ GLIBC: Final = {
 }
 """Variable, number and value of each parameter, as mallopt(3) of GNU's C library names them."""
 
-SPIN_COUNT: Final = ("GOMP_SPINCOUNT", "2000")
-"""How often a thread of GNU's OpenMP looks for work: 0.03 ms, as long as it takes to wake it."""
-
 DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
@@ -110,16 +107,6 @@ def keep_memory() -> None:
         if variable not in os.environ:
             libc.mallopt(parameter, value)
             os.environ[variable] = str(value)  # read when a process starts
-
-
-def wait_briefly() -> None:
-    """Lets OpenMP's threads sleep that find no work for a moment, unless the environment decides.
-
-    By itself it looks for 4 ms. Beside other programs, the thread that all wait for gets no core
-    meanwhile: a step of LeNet took a hundred times as long. OpenMP reads it when it is loaded.
-    """
-    if not os.environ.keys() & {SPIN_COUNT[0], "OMP_WAIT_POLICY"}:
-        os.environ.update([SPIN_COUNT])
 
 
 class Card(NamedTuple):

@@ -22,18 +22,10 @@ ENDING: Final = (*AT_ONCE, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 @dataclass
 class Stop:
-    """Whether a signal has asked a run to stop, and which one it was."""
+    """Whether a signal has asked a run to stop, and the exit status then: 130 after Ctrl-C."""
 
-    number: int | None = None
-
-    @property
-    def asked(self) -> bool:
-        return self.number is not None
-
-    @property
-    def status(self) -> int:
-        """The exit status of what is ended by it: 130 after Ctrl-C, else 143."""
-        return 130 if self.number == signal.SIGINT else 143
+    asked: bool = False
+    status: int = 143
 
 
 @contextmanager
@@ -58,7 +50,7 @@ def stoppable(*, patient: bool = False) -> Iterator[Stop]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if not stop.asked:
-            stop.number = number
+            stop.asked, stop.status = True, 130 if number == signal.SIGINT else 143
         elif number in AT_ONCE and not patient:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)

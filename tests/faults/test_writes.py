@@ -16,12 +16,12 @@ import pytest
 from fake_chapter import CommandLine, start as start
 from killed_runs import Case, Runner
 
-from common.base import files
 from common.models.weights_file import load_arrays
 from common.records.record import read_tensors, tensors_of
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())
+RENAME = Path.replace
 NEW_MOUNTS = 0x00020000
 """Later mounts are seen only by this process, and end with it."""
 
@@ -40,15 +40,14 @@ def writes(strike: Callable[[int, Path, Path], object] = lambda *_: None) -> Ite
     It gets the number of the write, from 0, the temporary file and the path.
     """
     names: list[str] = []
-    finish: Callable[[Path, Path], None] = vars(files)["_finish"]
 
-    def finish_struck(temporary: Path, path: Path) -> None:
+    def struck(temporary: Path, path: Path) -> None:
         names.append(path.name)
         strike(len(names) - 1, temporary, path)
-        finish(temporary, path)
+        RENAME(temporary, path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_finish", finish_struck)
+        patch.setattr(Path, "replace", struck)
         yield names
 
 
@@ -98,7 +97,7 @@ def killed_at(start: CommandLine, number: int, *, in_place: bool) -> None:
     def kill(at: int, temporary: Path, path: Path) -> None:
         if at == number:
             if in_place:
-                temporary.replace(path)
+                RENAME(temporary, path)
             else:
                 os.truncate(temporary, temporary.stat().st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
