@@ -136,8 +136,9 @@ class StrategiesOptions(Options):
 
     @property
     def idle(self) -> tuple[str, ...]:
-        idle = {"lenet": ("net", "clip", *ROUTING), "gpt": ("momentum", *ROUTING)}
-        return idle.get(self.net, ("momentum",))
+        alone = ("net",) if self.net == "lenet" else ()
+        of_nets = ((name, nets) for name, (what, nets) in MEANT.items() if what == "net")
+        return alone + tuple(name for name, nets in of_nets if self.net not in nets)
 
     @property
     def task(self) -> Task:
@@ -170,38 +171,28 @@ class StrategiesOptions(Options):
             return "--net gpt needs a block: ask for a --depth of 1 or more"
         if self.net == "moe" and self.depth < 2:
             return "--net moe has experts in every second block: ask for a --depth of 2 or more"
-        reasons = self._of_experts() or self._without_meaning(devices)
-        return reasons or self._impossible(devices)
-
-    def _of_experts(self) -> str:
-        """Which flag is for experts where there are none, or not for them."""
-        if self.net == "moe":
-            if self.strategy not in strategies.OF_EXPERTS:
-                return f"--net moe is for --strategy data or expert, not for {self.strategy}"
-            single = self.microbatches == 1
+        if self.net == "moe" and self.strategy not in strategies.OF_EXPERTS:
+            return f"--net moe is for --strategy data or expert, not for {self.strategy}"
+        if self.net == "moe" and self.microbatches != 1:
             why = "its auxiliary loss is that of the whole minibatch"
-            return "" if single else f"--microbatches means nothing for --net moe: {why}"
-        if self.strategy == "expert":
+            return f"--microbatches means nothing for --net moe: {why}"
+        if self.net != "moe" and self.strategy == "expert":
             return f"--strategy expert is for --net moe: {self.net} has no experts"
-        given = (name for name in ROUTING if getattr(self, name) != STANDARD[name])
-        flag = next(given, "").replace("_", "-")
-        return flag and f"--{flag} means nothing for --net {self.net}: it is for moe"
+        return self._without_meaning(devices) or self._impossible(devices)
 
     def _without_meaning(self, devices: int) -> str:
         """Which flag means nothing beside the others."""
-        if self.net != "lenet" and self.momentum != 0.9:
-            return f"--momentum means nothing for --net {self.net}: it is trained by Adam"
-        if self.net == "lenet" and self.clip:
-            return "--clip means nothing for --net lenet: it is for gpt"
-        for name, strategy in OWN.items():
-            if self.strategy != strategy and getattr(self, name) != STANDARD[name]:
-                flag, other = name.replace("_", "-"), self.strategy
-                return f"--{flag} means nothing for --strategy {other}: it is for {strategy}"
+        for name, (what, known) in MEANT.items():
+            chosen, given = getattr(self, what), getattr(self, name) != DEFAULT[name]
+            if given and chosen not in known:
+                flag, others = name.replace("_", "-"), " or ".join(known)
+                return f"--{flag} means nothing for --{what} {chosen}: it is for {others}"
         if self.strategy == "data" and self.replicas not in (1, devices):
             return "--strategy data has a replica on each device: --replicas is for the others"
         return ""
 
     def _impossible(self, devices: int) -> str:
+        """Why the net cannot be split so; with data parallelism, no device has a part."""
         if self.strategy == "data":
             return ""
         net, group = self.network(), devices // self.replicas
@@ -241,20 +232,17 @@ class StrategiesOptions(Options):
         return f"native-{way}" if self.native else way
 
 
-OWN: Final = {
-    "stages": "pipeline",
-    "schedule": "pipeline",
-    "sequence_parallel": "tensor",
-    "attention": "context",
-    "contiguous": "context",
+MEANT: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "momentum": ("net", ("lenet",)),
+    "clip": ("net", ("gpt", "moe")),
+    **dict.fromkeys(("top_k", "capacity", "balance"), ("net", ("moe",))),
+    **dict.fromkeys(("stages", "schedule"), ("strategy", ("pipeline",))),
+    "sequence_parallel": ("strategy", ("tensor",)),
+    **dict.fromkeys(("attention", "contiguous"), ("strategy", ("context",))),
 }
-"""The strategy that an option is for."""
+"""The nets or strategies that an option is for; of others it has the default."""
 
-ROUTING: Final = ("top_k", "capacity", "balance")
-"""Options of mixtures of experts."""
-
-STANDARD: Final = {each.name: each.default for each in fields(StrategiesOptions)}
-
+DEFAULT: Final = {each.name: each.default for each in fields(StrategiesOptions)} | {"clip": 0.0}
 
 OF_SUMS: Final[Mapping[str, Settings]] = {
     "book": {"batch_size": 64, "lr": 0.005, "lr_decay": "linear", "epochs": 30},
