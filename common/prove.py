@@ -1,4 +1,4 @@
-"""Compares the frameworks of an environment that you have, on the CPU and on its GPUs.
+"""Compares the frameworks of an environment that you have, on the CPU and, with --gpus, on GPUs.
 
 It needs no network and no nox. Each framework makes the runs of the grid, then all are compared.
 The results go to --out, a folder that can be sent to others.
@@ -8,6 +8,8 @@ python -m common.prove jax=/opt/jax/bin/python pytorch=/opt/torch/bin/python
 """
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,6 +42,18 @@ def commands(flags: argparse.Namespace) -> Iterator[list[str]]:
     yield [*parity, "--frameworks", *pythons, *more, *gpus, *without]
 
 
+def passes(command: Sequence[str]) -> bool:
+    """Whether a command ends well; whatever ends this process ends that one in order, too."""
+    # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
+    running = subprocess.Popen(command, process_group=0)
+    try:
+        return running.wait() == 0
+    except BaseException:
+        os.killpg(running.pid, signal.SIGTERM)
+        running.wait()
+        raise
+
+
 def prove(flags: argparse.Namespace) -> None:
     """Runs all commands, also after one that fails. Raises RequestError or RunError."""
     require_writable(flags.out)
@@ -48,7 +62,7 @@ def prove(flags: argparse.Namespace) -> None:
     for command in commands(flags):
         line = " ".join(["python", *command[1:]])
         print(line, flush=True)
-        if subprocess.call(command):  # whatever ends this process ends that one, too
+        if not passes(command):
             failed.append(line)
     if failed:
         raise RunError(f"these have failed: {'; '.join(failed)}")

@@ -106,5 +106,6 @@ def choose(framework: str, asked: str, cards: tuple[Card, ...]) -> Choice:
             raise RequestError(f"{framework}: {reason}; ACCELERATOR=cpu does without GPUs")
         return Choice(framework, False, reason)
     if not cards:  # an image may be built on another machine than it runs on
-        return Choice(framework, bool(asked), "nvidia-smi lists no GPU here")
+        unseen = "no GPU is seen here (nvidia-smi, CUDA_VISIBLE_DEVICES)"
+        return Choice(framework, bool(asked), unseen)
     return Choice(framework, True, f"{count_cards(cards)}, driver {cards[0].driver}", cards)

@@ -97,7 +97,7 @@ def launched(
     framework: str, chapter: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[int, int]:
     """Rank and world size of this process; (0, 1) if it is alone. Raises RequestError."""
-    worlds = [(each, *_world(each, environ)) for each in LAUNCHERS]
+    worlds = [(each, *_world(each, environ, framework)) for each in LAUNCHERS]
     started = [world for world in worlds if world[2] > 1]
     if not started:
         return 0, 1
@@ -110,8 +110,8 @@ def launched(
     raise RequestError(f"{what}, but {ENGINES[framework]}")
 
 
-def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
-    """Rank and world size by one launcher. Raises RequestError if its variables are no such."""
+def _world(launcher: Launcher, environ: Mapping[str, str], framework: str) -> tuple[int, int]:
+    """Rank and world size by one launcher. Raises RequestError if the framework's are no such."""
     if (size := environ.get(launcher.size, "")) in ("", "1"):
         return 0, 1
     try:
@@ -125,6 +125,8 @@ def _world(launcher: Launcher, environ: Mapping[str, str]) -> tuple[int, int]:
             return rank, count
     except (ValueError, LookupError, TypeError, AttributeError):
         pass
+    if launcher.size != "TF_CONFIG" and framework not in launcher.frameworks:
+        return 0, int(size) if size.isdecimal() else 1
     what = f"{launcher.size}={size[:60]!r} is no world size with this process's rank below it"
     raise RequestError(f"{what}: set {launcher.rank} right, too, or unset {launcher.size}")
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from common.compare.distances import compare, distance
+from common.compare.findings import farthest
 from common.compare.recorded_steps import beyond, movement
 
 
@@ -20,3 +21,11 @@ def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> 
     moved, rounding = movement(np.array([np.inf, 1]), np.array([np.inf, 0]), 0.5)
     np.testing.assert_array_equal(moved, [np.nan, 2])
     np.testing.assert_array_equal(beyond(moved, rounding), [np.inf, 0])
+
+
+def test_what_cannot_be_compared_has_no_distance() -> None:
+    name = "gradients/conv1.bias"
+    far = compare({name: np.full(3, np.nan)}, {name: np.ones(3)}, "gradients/")
+    found = farthest("gradient", far, 1e-10)
+    assert (found.passed, found.distance, found.tolerance) == (False, None, 1e-10)
+    assert (found.share, found.diverged) == (np.inf, [name])

@@ -32,3 +32,10 @@ def test_the_first_layer_that_is_wrong_is_named(
         make_runs(tmp_path, bug(), "jax", "mxnet", dtype="float32")
         wrong = product(("jax", "mxnet"), (1, 2))
         assert diverging(tmp_path) == {(*run, 3e-6, layer) for run in wrong}
+
+
+def test_without_exact_layers_the_runs_are_compared_with_their_median(tmp_path: Path) -> None:
+    make_runs(tmp_path, NumpyConcise(), "jax", "mxnet", dtype="float32")
+    make_runs(tmp_path, WrongEpsilon(), "tensorflow", dtype="float32")
+    layer = "stage3.block1.bn2"
+    assert diverging(tmp_path) == {("tensorflow", k, 3e-6, layer) for k in (1, 2)}

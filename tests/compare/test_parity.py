@@ -30,6 +30,7 @@ from common.chapters.suites import Suite
 from common.compare.checks import CHECKS
 from common.compare.findings import Check, nearest_to_failing
 from common.compare.folder import load
+from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Reference, answer_of
 from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
@@ -171,6 +172,12 @@ def test_one_wrong_entry_is_seen(
         ("devices", "pytorch"),
         ("steps", "pytorch"),
     }
+
+
+def test_every_net_has_limits_in_each_dtype() -> None:
+    for each in LIMITS.values():
+        assert {*each.tolerances} == {"float32", "float64"}
+        assert all(each.tolerances.values())
 
 
 @pytest.mark.parametrize(("dtype", "beginning"), [("float64", 2), ("float32", 1)])

@@ -29,6 +29,7 @@ def tf_config(job: str, index: int, **cluster: Any) -> dict[str, str]:
         ("tensorflow", tf_config("worker", 1, worker=["a:1", "b:1"]), (1, 2)),
         ("tensorflow", tf_config("worker", 0, worker=["a:1"], chief=["b:1"]), (1, 2)),
         ("mxnet", {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, (0, 1)),
+        ("pytorch", {"JAX_NUM_PROCESSES": "two"}, (0, 1)),
     ],
 )
 def test_the_variables_of_the_engine_say_which_process_this_is(
@@ -45,6 +46,7 @@ def test_the_variables_of_the_engine_say_which_process_this_is(
         ("pytorch", "concise", SLURM, "asks for 2 .* but PyTorch's are started by torchrun"),
         ("jax", "concise", TORCHRUN, "WORLD_SIZE asks for 4 processes, but JAX's are started by"),
         ("mxnet", "concise", SLURM, "MXNet has one host: its servers are not maintained"),
+        ("mxnet", "concise", {"DMLC_NUM_WORKER": "2"}, "MXNet has one host"),
         ("jax", "concise", {"JAX_NUM_PROCESSES": "two"}, "set JAX_PROCESS_ID right"),
         ("jax", "concise", {"JAX_NUM_PROCESSES": "2"}, "no world size with this process's rank"),
         ("pytorch", "concise", TORCHRUN | {"RANK": "4"}, "or unset WORLD_SIZE"),

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from started import OFFLINE, ROOT, children, descendants, python, require_gone, with_signals
@@ -44,7 +45,7 @@ def test_whatever_ends_it_ends_what_it_runs(
 ) -> None:
     command = [sys.executable, *PROVE, framework, f"--out={tmp_path}"]
     with with_signals():
-        running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        running = subprocess.Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True)
     assert running.stdout
     assert any(" at a time" in line for line in iter(running.stdout.readline, ""))
     (grid,) = children(running.pid)
@@ -52,6 +53,7 @@ def test_whatever_ends_it_ends_what_it_runs(
         assert running.poll() is None
     started = descendants(running.pid)
     running.send_signal(number)
-    running.communicate(timeout=60)
+    _, complained = running.communicate(timeout=60)
+    assert complained.count("error:") == 1
     assert running.returncode == (130 if number == signal.SIGINT else 143)
     require_gone(started)
