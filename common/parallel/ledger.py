@@ -81,27 +81,6 @@ class Ledger:
             return sum(map(self.bytes, value))
         return int(math.prod(value.shape)) * self.itemsize
 
-    def send(self, size: int, source: int, target: int, kind: str, messages: int = 1) -> None:
-        """Counts messages of `size` bytes together."""
-        self.sent[kind][source] += size
-        self.received[kind][target] += size
-        self.messages[source] += messages
-
-    def allreduce(self, size: int, group: Sequence[int], kind: str, times: int = 1) -> None:
-        """Counts all-reduces of `size` bytes together: a star around the first device."""
-        for device in group[1:]:
-            self.send(size, device, group[0], kind, times)
-            self.send(size, group[0], device, kind, times)
-
-    def all_to_all(
-        self, sizes: Sequence[Sequence[int]], group: Sequence[int], kind: str, times: int = 1
-    ) -> None:
-        """Counts `times` messages between any two, of `sizes[source][target]` bytes together."""
-        for source, here in zip(group, sizes, strict=True):
-            for target, size in zip(group, here, strict=True):
-                if source != target:
-                    self.send(size, source, target, kind, times)
-
     def keep(self, kind: str, device: int, size: int) -> None:
         """Counts bytes that a device keeps from now on; negative: that it frees."""
         kept, peak = self.kept[kind], self.peak[kind]
@@ -142,9 +121,35 @@ class Group:
     ledger: Ledger
 
     def message(self, tensor: Any, source: int, target: int, kind: str) -> None:
-        """Counts a message between two devices of the group, by their places in it."""
-        ends = self.numbers[source], self.numbers[target]
-        self.ledger.send(self.ledger.bytes(tensor), *ends, kind)
+        self.send(math.prod(tensor.shape), source, target, kind)
+
+    def send(self, size: int, source: int, target: int, kind: str, messages: int = 1) -> None:
+        """Counts messages of `size` elements together; devices by their places in the group."""
+        if source != target:
+            ledger, ends = self.ledger, (self.numbers[source], self.numbers[target])
+            for counts, end in zip((ledger.sent, ledger.received), ends, strict=True):
+                counts[kind][end] += size * ledger.itemsize
+            ledger.messages[ends[0]] += messages
+
+    def allreduce(self, size: int, kind: str, times: int = 1) -> None:
+        """Counts all-reduces of `size` elements together: a star around the first device."""
+        for device in range(1, len(self.numbers)):
+            self.send(size, device, 0, kind, times)
+            self.send(size, 0, device, kind, times)
+
+    def all_to_all(self, sizes: Sequence[Sequence[int]], kind: str, times: int) -> None:
+        """Counts `times` messages between any two, of `sizes[source][target]` together."""
+        for source, here in enumerate(sizes):
+            for target, size in enumerate(here):
+                self.send(size, source, target, kind, times)
+
+    def all_gather(self, sizes: Sequence[int], kind: str, times: int) -> None:
+        """Counts what each device sends to all others."""
+        self.all_to_all([[size] * len(sizes) for size in sizes], kind, times)
+
+    def reduce_scatter(self, sizes: Sequence[int], kind: str, times: int) -> None:
+        """Counts what each device gets from all others."""
+        self.all_to_all([sizes] * len(sizes), kind, times)
 
     def kept(self, kind: str) -> list[Kept]:
         """For each device of the group, an empty place for tensors of one kind."""

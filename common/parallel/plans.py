@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
-from common.parallel.ledger import Ledger, Usage
+from common.parallel.ledger import Group, Ledger, Usage, mesh
 from common.parallel.nets import Net
 from common.parallel.pipelines import Order, Pass, TimedPass, order, simulate
 from common.parallel.shards import shard_bounds, shard_sizes
@@ -181,8 +181,13 @@ class Plan(Net):
         """Whether a device is the first that updates this part of a tensor."""
         return self.updated[name].index(self.updated[name][device]) == device
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+    def count_sends(self, examples: int, row: Group) -> None:
         """Counts the messages within a replica, in a step on `examples`."""
+
+    def count_sums(self, device: int, column: Group) -> None:
+        """Counts the messages between a device of each replica: the sums of gradients."""
+        sizes = self.sizes_of(self.updated, device).values()
+        column.allreduce(sum(sizes), "gradients", len(sizes))
 
     def in_flight(self, examples: int, device: int) -> tuple[int, int]:
         """The most examples and microbatches whose activations a device keeps."""
@@ -218,21 +223,20 @@ class Plan(Net):
         """
         state = itemsize if state is None else state
         ledger = Ledger(self.replicas * self.devices, itemsize)
-        for replica, rows in enumerate(self.rows_of(examples)):
-            group = range(replica * self.devices, (replica + 1) * self.devices)
-            here = rows.stop - rows.start
-            self.count_sends(here, group, ledger)
-            shared = self.sizes_of({x: self.weights[x] for x in self.shared}, 0)
-            ledger.allreduce(itemsize * sum(shared.values()), group, "gradients", len(shared))
+        rows, columns = mesh(range(ledger.devices), self.replicas, ledger)
+        shared = self.sizes_of({x: self.weights[x] for x in self.shared}, 0).values()
+        for row, shard in zip(rows, self.rows_of(examples), strict=True):
+            here = shard.stop - shard.start
+            self.count_sends(here, row)
+            row.allreduce(sum(shared), "gradients", len(shared))
             if self.clips:
-                ledger.allreduce(itemsize, group, "gradients")
-            for device, number in enumerate(group):
+                row.allreduce(1, "gradients")
+            for device, number in enumerate(row.numbers):
                 ledger.live[number] = self.in_flight(here, device)[1]
                 for kind, size in self.memory(here, device, itemsize, state).items():
                     ledger.peak[kind][number] = size
-                if replica:  # the first row sums the gradients of its column
-                    sizes, ends = self.sizes_of(self.updated, device).values(), (device, number)
-                    ledger.allreduce(itemsize * sum(sizes), ends, "gradients", len(sizes))
+        for device, column in enumerate(columns):
+            self.count_sums(device, column)
         return ledger.usage(examples)
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:

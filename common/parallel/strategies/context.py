@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.nets import Net
 from common.parallel.plans import Layouts, Places, Plan
 from common.parallel.shards import shard_bounds
@@ -72,29 +72,26 @@ class Context(Plan):
         """The tensors that all devices have, whose gradients each has of its tokens."""
         return [name for name in self.shapes if name != "embed.position"]
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        if self.devices == 1:
-            return
+    def count_sends(self, examples: int, row: Group) -> None:
         times = self.blocks.count * len(self.microbatches_of(examples))
-        state = self.blocks.count * examples * self.blocks.hidden * ledger.itemsize
+        state = self.blocks.count * examples * self.blocks.hidden
         local = [state * len(tokens) for tokens in self.tokens]
         keys = [2 * size // self.blocks.queries_per_key for size in local]  # with values
         if self.exchange == "ulysses":  # tokens for heads, and the output back
             outputs = [size // self.devices for size in local]
             qkv = [(size + more) // self.devices for size, more in zip(local, keys, strict=True)]
             for kind, there, back in (("activations", qkv, outputs), ("gradients", outputs, qkv)):
-                ledger.all_to_all([[size] * self.devices for size in there], group, kind, times)
-                ledger.all_to_all([back] * self.devices, group, kind, times)
+                row.all_gather(there, kind, times)
+                row.reduce_scatter(back, kind, times)
         elif self.exchange == "gather":  # keys and values, and again in the backward pass
-            gathered = [[2 * size] * self.devices for size in keys]
-            ledger.all_to_all(gathered, group, "activations", 2 * times)
-            ledger.all_to_all([keys] * self.devices, group, "gradients", times)
+            row.all_gather([2 * size for size in keys], "activations", 2 * times)
+            row.reduce_scatter(keys, "gradients", times)
         else:  # they pass all others, forward and backward; their gradients come home
             hops = range(self.devices - 1)
             for kind, steps in (("activations", [*hops, *hops]), ("gradients", [*hops, len(hops)])):
                 for step, device in product(steps, range(self.devices)):
-                    ends = group[device], group[(device + 1) % self.devices]
-                    ledger.send(keys[device - step], *ends, kind, times)
+                    target = (device + 1) % self.devices
+                    row.send(keys[device - step], device, target, kind, times)
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """Of its tokens: what one device would keep; what heads have found, and their sums."""

@@ -1,10 +1,9 @@
 """The plan of expert parallelism: each device has some experts, and a shard of the examples."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.nets import Experts, Net
 from common.parallel.plans import Layouts, Plan
 from common.parallel.shards import shard_bounds, shard_sizes
@@ -58,21 +57,20 @@ class Expert(Plan):
         """The number of tokens of each device."""
         return [self.positions[self.layers[0]] * n for n in shard_sizes(examples, self.devices)]
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        """Counts tokens there and back, and the load of experts."""
+    def count_sends(self, examples: int, row: Group) -> None:
+        """Counts tokens there and back, and the load of experts, which columns sum, too."""
         layers = len(self.mixtures)
-        state = layers * self.blocks.hidden * ledger.itemsize
-        for source, slots in enumerate(self.slots_of(examples)):
-            for target, experts in enumerate(self.owned):
-                if source != target:
-                    for kind in ("activations", "gradients"):
-                        size = state * slots * experts
-                        ledger.send(size, group[source], group[target], kind, layers)
-                        ledger.send(size, group[target], group[source], kind, layers)
-        load = layers * self.experts.count * ledger.itemsize
-        ledger.allreduce(load, group, "activations", layers)
-        for number in (number for number in group if number >= self.devices):
-            ledger.allreduce(load, (number % self.devices, number), "activations", layers)
+        state, slots = layers * self.blocks.hidden, self.slots_of(examples)
+        there = [[state * count * experts for experts in self.owned] for count in slots]
+        for kind in ("activations", "gradients"):
+            row.all_to_all(there, kind, layers)
+            row.all_to_all([*zip(*there, strict=True)], kind, layers)
+        row.allreduce(layers * self.experts.count, "activations", layers)
+
+    def count_sums(self, device: int, column: Group) -> None:
+        super().count_sums(device, column)
+        layers = len(self.mixtures)
+        column.allreduce(layers * self.experts.count, "activations", layers)
 
     def memory(self, examples: int, device: int, itemsize: int, state: int) -> dict[str, int]:
         """With what experts received and made; within one, 4 h a slot, in an MLP 8 h a token."""

@@ -1,11 +1,10 @@
 """The plan of a pipeline: each device has a stage of consecutive layers."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.nets import Net
 from common.parallel.pipelines import most_live
 from common.parallel.plans import Layouts, Plan
@@ -28,13 +27,13 @@ class Pipeline(Plan):
         homes = {layer: i for i, layers in enumerate(self.stages) for layer in layers}
         return {x: self.whole(x, i) for layer, i in homes.items() for x in self.tensors[layer]}
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+    def count_sends(self, examples: int, row: Group) -> None:
         """Counts a message to each neighbour for each microbatch."""
         times = len(self.microbatches_of(examples))
         for stage, names in enumerate(self.stages[1:]):
-            size = examples * self.inputs[names[0]] * ledger.itemsize
-            ledger.send(size, group[stage], group[stage + 1], "activations", times)
-            ledger.send(size, group[stage + 1], group[stage], "gradients", times)
+            size = examples * self.inputs[names[0]]
+            row.send(size, stage, stage + 1, "activations", times)
+            row.send(size, stage + 1, stage, "gradients", times)
 
     def in_flight(self, examples: int, device: int) -> tuple[int, int]:
         """Those that have passed forward, and are not yet back."""

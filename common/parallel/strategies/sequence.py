@@ -1,10 +1,10 @@
 """The plan of tensor parallelism with sequence parallelism: residuals are shared by tokens, too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.nets import Net
 from common.parallel.shards import shard_sizes
 from common.parallel.strategies.tensor import Tensor
@@ -41,24 +41,19 @@ class SequenceParallel(Tensor):
         """
         return [name for name in self.shapes if name not in self.axes]
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+    def count_sends(self, examples: int, row: Group) -> None:
         times = len(self.microbatches_of(examples))
-        size = examples * self.blocks.hidden * ledger.itemsize
-        local = [size * count for count in self.tokens]
+        local = [examples * self.blocks.hidden * count for count in self.tokens]
         inputs, sums = len(self.together) - 1, len(self.summed)
         # Inputs are gathered again in the backward pass.
         for kind, gathers, scatters in (
             ("activations", 2 * inputs, sums),
             ("gradients", sums, inputs),
         ):
-            gathered = [[gathers * part] * self.devices for part in local]
-            ledger.all_to_all(gathered, group, kind, times * gathers)
-            scattered = [[scatters * part for part in local]] * self.devices
-            ledger.all_to_all(scattered, group, kind, times * scatters)
+            row.all_gather([gathers * x for x in local], kind, gathers * times)
+            row.reduce_scatter([scatters * x for x in local], kind, scatters * times)
         for _ in range(3):  # of the loss, numbers of each token
-            ledger.allreduce(
-                examples * self.blocks.sequence * ledger.itemsize, group, "activations", times
-            )
+            row.allreduce(examples * self.blocks.sequence, "activations", times)
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """As tensor parallelism, but of its tokens; to look words up, it has all tokens."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.nets import Net
 from common.parallel.plans import Layouts, Plan
 
@@ -93,10 +93,10 @@ class Tensor(Plan):
         part = self.weights["embed.weight"][device] if self.vocabulary else None
         return part.start if part else 0
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+    def count_sends(self, examples: int, row: Group) -> None:
         times = len(self.microbatches_of(examples))
         for kind, elements in self.allreduces:
-            ledger.allreduce(examples * elements * ledger.itemsize, group, kind, times)
+            row.allreduce(examples * elements, kind, times)
 
     def activations_kept(self, device: int) -> tuple[int, int]:
         """Of a pair that is recomputed by itself: its input, and the sum."""

@@ -1,10 +1,9 @@
 """The plans of ZeRO: each device takes a shard, and updates a slice of each weight."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Group
 from common.parallel.plans import Layouts, Plan
 
 
@@ -19,19 +18,14 @@ class Zero1(Plan):
         """A slice of each flat tensor on each device."""
         return {name: self.slices(name) for name in self.shapes}
 
-    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+    def count_sends(self, examples: int, row: Group) -> None:
         microbatches = len(self.shards_of(examples))
         scatters = 1 if self.strategy == "zero1" else microbatches
         gathers = 2 * microbatches if self.strategy == "zero3" else 1
-        whole, others = sum(map(self.size, self.layers)), len(group) - 1
-        for device, number in enumerate(group):  # exchanges its slices with all others
-            local = ledger.itemsize * self.elements_updated(device)
-            rest, slices = ledger.itemsize * whole - local, others * local
-            ledger.sent["gradients"][number] += scatters * rest
-            ledger.received["gradients"][number] += scatters * slices
-            ledger.sent["weights"][number] += gathers * slices
-            ledger.received["weights"][number] += gathers * rest
-            ledger.messages[number] += (scatters + gathers) * others * len(self.shapes)
+        slices = [self.elements_updated(device) for device in range(self.devices)]
+        tensors = len(self.shapes)
+        row.reduce_scatter([scatters * x for x in slices], "gradients", scatters * tensors)
+        row.all_gather([gathers * x for x in slices], "weights", gathers * tensors)
 
     def gradients_kept(self, device: int, examples: int) -> int:
         """All gradients, and the slices of their sum."""
