@@ -99,19 +99,18 @@ def simulate(
     events = []
     waiting = [list(reversed(passes)) for passes in order]
     free = [0.0] * len(order)
-    stages = 1 + max(step.stage for passes in order for step in passes)
     while any(waiting):
         ready = [
             device
             for device, passes in enumerate(waiting)
-            if passes and ends.keys() >= {*needed(passes[-1], stages)}
+            if passes and ends.keys() >= {*needed(passes[-1], len(order))}
         ]
         if not ready:
             heads = [f"stage {x[-1].stage} at {x[-1].name()}" for x in waiting if x]
             raise ValueError(f"these stages wait for each other for ever: {', '.join(heads)}")
         for device in ready:
             step = waiting[device].pop()
-            begin = max([free[device], *map(ends.__getitem__, needed(step, stages))])
+            begin = max([free[device], *map(ends.__getitem__, needed(step, len(order)))])
             free[device] = ends[step] = begin + seconds(step)
             events.append(TimedPass(step, begin, ends[step]))
     return sorted(events, key=lambda event: (event.begin, event.done))

@@ -15,42 +15,27 @@ from common.parallel.shards import shard_bounds, shard_sizes
 
 @dataclass(frozen=True)
 class Part:
-    """Entries `start` to `stop` of a tensor along `axis`; None: of the flat tensor."""
+    """Entries of a tensor at some `places` along `axis`; None: of the flat tensor."""
 
     axis: int | None
-    start: int
-    stop: int
+    places: range | tuple[int, ...]
 
     @property
     def index(self) -> tuple[Any, ...]:
         """The index of the part, in the flat tensor if there is no axis."""
-        return (slice(None),) * (self.axis or 0) + (slice(self.start, self.stop),)
+        places: Any = list(self.places)
+        if isinstance(self.places, range):
+            places = slice(self.places.start, self.places.stop)
+        return (*(slice(None),) * (self.axis or 0), places)
 
     def of(self, values: Any) -> Any:
         """The part of an array."""
         return (values.reshape(-1) if self.axis is None else values)[self.index]
 
-    def length(self) -> int:
-        return self.stop - self.start
-
     def size(self, shape: Sequence[int]) -> int:
         """The number of elements of the part of a tensor of this shape."""
         length = math.prod(shape) if self.axis is None else shape[self.axis]
-        return math.prod(shape) // length * self.length()
-
-
-@dataclass(frozen=True)
-class Places(Part):
-    """Entries along an axis that are not all side by side."""
-
-    places: tuple[int, ...]
-
-    @property
-    def index(self) -> tuple[Any, ...]:
-        return (*(slice(None),) * (self.axis or 0), list(self.places))
-
-    def length(self) -> int:
-        return len(self.places)
+        return math.prod(shape) // length * len(self.places)
 
 
 Layout = tuple[Part | None, ...]
@@ -88,9 +73,6 @@ class Plan(Net):
 
     sharded: ClassVar[bool] = False
     """Whether the devices of a group share its examples."""
-
-    of_tokens: ClassVar[bool] = False
-    """Whether only a transformer is split so."""
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
@@ -168,14 +150,14 @@ class Plan(Net):
 
     def whole(self, name: str, only: int | None = None) -> Layout:
         """The whole tensor on each device, or on only one."""
-        whole = Part(0, 0, self.shapes[name][0])
+        whole = Part(0, range(self.shapes[name][0]))
         return tuple(whole if only in (None, i) else None for i in range(self.devices))
 
     def slices(self, name: str, axis: int | None = None) -> Layout:
         """A slice of the flat tensor, or along an axis, for each device."""
         shape = self.shapes[name]
         length = math.prod(shape) if axis is None else shape[axis]
-        return tuple(Part(axis, *ends) for ends in shard_bounds(length, self.devices))
+        return tuple(Part(axis, range(*ends)) for ends in shard_bounds(length, self.devices))
 
     def counts(self, name: str, device: int) -> bool:
         """Whether a device is the first that updates this part of a tensor."""

@@ -22,7 +22,7 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
 OF_EXPERTS: Final[Mapping[str, type[Plan]]] = {"data": expert.Expert, "expert": expert.Expert}
 """Those of a mixture of experts: data parallelism is expert parallelism in groups of one device."""
 
-OF_ANY_NET: Final = [name for name, plan in STRATEGIES.items() if not plan.of_tokens]
+OF_ANY_NET: Final = [name for name in STRATEGIES if name != "context"]
 
 
 def plan_of(strategy: str, sequence_parallel: bool = False, experts: bool = False) -> type[Plan]:

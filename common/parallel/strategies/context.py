@@ -8,7 +8,7 @@ from typing import Any
 
 from common.parallel.ledger import Group
 from common.parallel.nets import Net
-from common.parallel.plans import Layouts, Places, Plan
+from common.parallel.plans import Layouts, Part, Plan
 from common.parallel.shards import shard_bounds
 
 EXCHANGES = {
@@ -25,7 +25,6 @@ class Context(Plan):
     """Devices exchange what attention needs. Each sums gradients of its tokens with the others."""
 
     words = "some tokens of each sequence on each device, for --net gpt"
-    of_tokens = True
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
@@ -59,8 +58,8 @@ class Context(Plan):
     @cached_property
     def weights(self) -> Layouts:
         """All on each device, but of positions those of its tokens."""
-        parts = (Places(0, min(t), max(t) + 1, tuple(t)) for t in self.tokens)
-        positions = {"embed.position": tuple(parts)} if self.vocabulary else {}
+        parts = tuple(Part(0, tuple(tokens)) for tokens in self.tokens)
+        positions = {"embed.position": parts} if self.vocabulary else {}
         return {**super().weights, **positions}
 
     def taken_by(self, name: str) -> str:

@@ -91,7 +91,7 @@ class Tensor(Plan):
 
     def first_word(self, device: int) -> int:
         part = self.weights["embed.weight"][device] if self.vocabulary else None
-        return part.start if part else 0
+        return part.places[0] if part else 0
 
     def count_sends(self, examples: int, row: Group) -> None:
         times = len(self.microbatches_of(examples))
