@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import Any, Final
 
 from common.base.errors import RunError
@@ -24,23 +25,20 @@ def choose(scenario: Scenario, memory: float) -> list[Choice]:
     Of plans as fast, the one with the fewest microbatches counts. Raises RunError if none
     fits `memory`, in bytes.
     """
-    tight: list[Choice] = []
+    least = inf
     fitting: dict[tuple[str, int, int], Choice] = {}
     timed = [(plan, plan.seconds()) for plan in candidates(scenario)]
     for plan, seconds in sorted(timed, key=lambda pair: pair[1].step):
         if (key := (plan.strategy, plan.tensor, plan.pipeline)) not in fitting:
-            tight.append((plan, seconds, max(plan.kept())))
-            if tight[-1][2] <= memory:
-                fitting[key] = tight[-1]
-    if not tight:
+            least = min(least, kept := max(plan.kept()))
+            if kept <= memory:
+                fitting[key] = plan, seconds, kept
+    if not timed:
         what = "no plan has whole sequences on every device"
         raise RunError(f"{what}: ask for --examples that are a multiple of --sequence")
     if not fitting:
-        plan, _, least = min(tight, key=lambda choice: choice[2])
-        words = ", ".join(f"{name} {getattr(plan, name)}" for name in SEARCHED)
-        more = f"{with_prefix(least, 'B')}, {with_prefix(least - memory, 'B')} more"
         fits = f"no plan fits {with_prefix(memory, 'B')}"
-        raise RunError(f"{fits}: the smallest ({words}) keeps {more}")
+        raise RunError(f"{fits}: the smallest keeps {with_prefix(least, 'B')}")
     return list(fitting.values())
 
 
