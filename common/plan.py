@@ -22,9 +22,8 @@ from common.parallel.pipelines import bubble
 from common.parallel.strategies import OF_ANY_NET, OF_EXPERTS
 from common.scaling.choose import SEARCHED, choose
 from common.scaling.cluster import with_prefix
-from common.scaling.memory import stages
 from common.scaling.scenario import MESH, NETS, Scenario
-from common.scaling.steps import CARDS
+from common.scaling.steps import CARDS, stages
 from common.terminal.command import DEVICES as SINGLE, Parser, path, status
 from common.terminal.tables import markdown
 

@@ -14,8 +14,7 @@ from common.parallel.ledger import Usage
 from common.parallel.plans import Plan
 from common.parallel.strategies.context import EXCHANGES
 from common.scaling.cluster import Link
-from common.scaling.memory import stages
-from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict
+from common.scaling.steps import CARDS, LINKS, Cluster, Degrees, Seconds, predict, stages
 from common.terminal.command import DEPTH, MICROBATCHES, WIDTH, at_least_0, count, quantity, share
 
 TRANSFORMER: Final = ("parameters", "layers", *(each.name for each in fields(nets.Blocks)[1:]))

@@ -8,8 +8,8 @@ import pytest
 from common.base.errors import RequestError, RunError
 from common.plan import main
 from common.scaling.choose import candidates, choose
-from common.scaling.memory import stages
 from common.scaling.scenario import Scenario
+from common.scaling.steps import stages
 
 SMALL = Scenario(
     net="transformer",
