@@ -1,7 +1,6 @@
 """The command that tells what a plan takes."""
 
 from dataclasses import fields
-from itertools import product
 from math import inf
 from pathlib import Path
 from xml.etree import ElementTree
@@ -153,8 +152,8 @@ def test_every_flag_has_its_meaning_and_its_default_in_its_help() -> None:
 
 
 def test_seconds_need_a_peak_and_are_finite(capsys: pytest.CaptureFixture[str]) -> None:
-    for peak, seconds, speed in product(("1e-30", "1e30"), repeat=3):
-        main([f"--peak={peak}", f"--link={seconds},{speed}", "--net=resnet18"])
+    for peak, link in (("1e-30", "1e30,1e-30"), ("1e30", "1e-30,1e30")):
+        main([f"--peak={peak}", f"--link={link}", "--net=resnet18"])
         said = capsys.readouterr().out
         assert "| messages | seconds |" in said
         assert all(0 < float(row[-1]) < inf for row in rows(said))
