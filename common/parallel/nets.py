@@ -49,9 +49,6 @@ class Blocks:
         return self.heads // (self.kv_heads or self.heads)
 
 
-NO_BLOCKS: Final = Blocks(0, 0, 0, recompute="layers")
-
-
 @dataclass(frozen=True)
 class Experts:
     """Of a mixture of `count` experts, each token chooses `top_k`.
@@ -89,7 +86,7 @@ class Net:
     inputs: Mapping[str, int]
     pairs: Sequence[tuple[str, str]]
     units: Sequence[Sequence[str]]
-    blocks: Blocks = field(default=NO_BLOCKS, kw_only=True)
+    blocks: Blocks = field(default=Blocks(0, 0, 0, recompute="layers"), kw_only=True)
     experts: Experts | None = field(default=None, kw_only=True)
 
     @cached_property

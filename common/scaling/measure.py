@@ -12,9 +12,6 @@ import numpy as np
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
 from common.trainers.scratch import FromScratch
 
-ROUNDS: Final = 3
-"""The fewest rounds in which calls are timed."""
-
 SENT: Final = 4
 """How often a trial sends the vector."""
 
@@ -88,7 +85,7 @@ class Laboratory:
 
         rounds = [[once(call) for call in calls.values()]]  # compiles, and does not count
         end = time.perf_counter() + budget
-        while len(rounds) <= ROUNDS or time.perf_counter() < end:  # the caches are cold first
+        while len(rounds) < 4 or time.perf_counter() < end:  # the caches are cold first
             rounds.append([min(once(call), once(call)) for call in calls.values()])
         times = np.quantile(rounds[1:], 0.25, axis=0).tolist()  # the least favours short calls
         return dict(zip(calls, times, strict=True))

@@ -18,8 +18,6 @@ EXCHANGES = {
 }
 """How devices attend to tokens of others; the first is the default."""
 
-TAKEN = {"norm": "enter", "qkv": "project", "proj": "unite"}
-
 
 class Context(Plan):
     """Devices exchange what attention needs. Each sums gradients of its tokens with the others."""
@@ -64,7 +62,8 @@ class Context(Plan):
 
     def taken_by(self, name: str) -> str:
         *_, part, kind = name.split(".")
-        return "finish" if (part, kind) == ("proj", "bias") else TAKEN.get(part, "layer")
+        functions = {"norm": "enter", "qkv": "project", "proj": "unite"}
+        return "finish" if (part, kind) == ("proj", "bias") else functions.get(part, "layer")
 
     @cached_property
     def shared(self) -> list[str]:
