@@ -12,16 +12,14 @@ from scratch_steps import as_arrays
 from common.backends.loading import primitives
 from common.chapters.scratch import ALLREDUCES
 from common.judge.judgement import TEXTS, in_framework, judge
-from common.parallel.schedules import SCHEDULES
+from common.scaling.measure import Laboratory
 
 
 def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
     """The sum on each device, by the listing, a schedule or natively."""
     if algorithm == "listing":
         return list(scratch.listing.allreduce(data))
-    if algorithm == "native":
-        return list(scratch.collectives.native(data))
-    return list(scratch.collectives.by_schedule(SCHEDULES[algorithm](len(data)), data))
+    return list(Laboratory(scratch, ()).allreduce(algorithm, data)())
 
 
 @pytest.mark.parametrize(

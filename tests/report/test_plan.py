@@ -9,7 +9,6 @@ import pytest
 
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Usage
 from common.parallel.strategies import OF_ANY_NET
 from common.plan import main
 from common.scaling.scenario import Scenario
@@ -23,20 +22,14 @@ def rows(said: str) -> list[list[str]]:
     return [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines[2:]]
 
 
-def totals(usage: Usage) -> tuple[list[int], list[int]]:
-    """The bytes that each device sends, and those that it keeps."""
-    sent, kept = (zip(*by_kind.values(), strict=True) for by_kind in (usage.sent, usage.peak))
-    return [*map(sum, sent)], [*map(sum, kept)]
-
-
 def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--devices=3", "--examples=31", "--precision=float64"])
     found = rows(capsys.readouterr().out)
     assert [row[0] for row in found] == OF_ANY_NET
     for name, *cells in found:
         usage = StrategiesOptions(name, microbatches=1).usage(3, 31, 8)
-        sent, kept = totals(usage)
-        numbers = max(kept), max(sent), sum(sent), sum(usage.messages)
+        sent = usage.all_sent()
+        numbers = max(usage.kept()), max(sent), sum(sent), sum(usage.messages)
         assert cells == [str(number) for number in numbers]
 
 
@@ -44,8 +37,9 @@ def test_the_page_has_what_plans_predict() -> None:
     table = rows(PAGE.read_text("utf-8"))[: len(OF_ANY_NET)]
     assert [row[0] for row in table] == OF_ANY_NET
     for strategy, *sizes in table:
-        sent, kept = totals(StrategiesOptions(strategy, depth=8).usage(4, 256, 4))
-        assert [*map(int, sizes)] == [sum(sent), max(sent), max(kept)]
+        usage = StrategiesOptions(strategy, depth=8).usage(4, 256, 4)
+        sent = usage.all_sent()
+        assert [*map(int, sizes)] == [sum(sent), max(sent), max(usage.kept())]
 
 
 @pytest.mark.parametrize(
