@@ -81,7 +81,7 @@ def test_the_fastest_that_fit_are_chosen(memory: float) -> None:
     assert len({(plan.strategy, plan.tensor, plan.pipeline) for plan, _, _ in found}) == len(found)
 
 
-def test_if_nothing_fits_it_says_by_how_much() -> None:
+def test_if_nothing_fits_it_says_what_the_smallest_keeps() -> None:
     least = min(map(kept, candidates(SMALL)))
     with pytest.raises(RunError, match=f"keeps {least / 1e6:.3g} MB") as caught:
         choose(SMALL, least - 1)
@@ -118,9 +118,15 @@ def test_the_command_says_what_bounds_a_plan(capsys: pytest.CaptureFixture[str])
     time = Scenario(examples=16_384, **how).seconds()
     said = capsys.readouterr().out
     assert f"a step takes {time.step:.2f} s: compute {time.parts['compute']:.2f} s, tensor " in said
+    main([*SHOWN, "--examples=100"])
+    assert "| messages | seconds |" in capsys.readouterr().out
 
 
 def test_links_and_peak_can_be_numbers() -> None:
     named = replace(SMALL, strategy="zero3", link="pcie").seconds()
     assert replace(SMALL, strategy="zero3", link="5.7e-6,24e9").seconds() == named
     assert replace(SMALL, strategy="zero3", link="pcie", peak=312e12).seconds() == named
+    with pytest.raises(RequestError, match="'1,0' is no link: ask for nvlink"):
+        replace(SMALL, link="1,0").seconds()
+    with pytest.raises(SystemExit, match="2"):
+        main([*SHOWN, "--peak-share=1.1"])
