@@ -150,9 +150,10 @@ def hosts(session: nox.Session) -> None:
     chosen = session.posargs or several
     require_known(session, chosen, several)
     for framework in chosen:
-        python, cache = python_of.framework(session, framework), compilation_cache(framework)
+        python = python_of.framework(session, framework)
+        env = compilation_cache(framework) | python_of.fast_compilation(framework)
         tests = ["-m", "pytest", "tests/hosts", "--hosts", "--framework", framework]
-        session.run(python, *tests, env=cache)
+        session.run(python, *tests, env=env)
 
 
 @nox.session(venv_backend="none")

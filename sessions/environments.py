@@ -139,6 +139,7 @@ def fast_compilation(framework: str) -> dict[str, str]:
     The grid and the notebooks compile as users do.
     """
     flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags += " --xla_cpu_parallel_codegen_split_count=1"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
     return {"XLA_FLAGS": flags} if framework == "jax" else {}
 

@@ -15,7 +15,6 @@ import pytest
 from safetensors.numpy import load_file
 from started import ROOT, SECONDS, children, free_port, python, with_signals
 
-from common.chapters.concise import BATCH_NORMS
 from common.records.record import read_record
 
 pytestmark = pytest.mark.only("pytorch", "tensorflow", "jax")
@@ -82,8 +81,7 @@ class Engine:
 
 
 @pytest.mark.hosts
-@pytest.mark.parametrize("mode", BATCH_NORMS)
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(("count", "mode"), [(2, "per-device"), (3, "sync")])
 def test_processes_compute_what_one_host_does(
     framework: str, count: int, mode: str, tmp_path: Path
 ) -> None:
