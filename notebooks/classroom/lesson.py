@@ -21,7 +21,7 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.command import path
 from common.training.loop import Outcome, Training
-from common.training.reporter import introduction
+from common.training.reporter import closing_line, introduction
 from common.training.run import starting_weights
 from notebooks.classroom.experiment import in_processes
 from notebooks.classroom.live import Live, show
@@ -121,16 +121,18 @@ class Lesson:
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         examples = data.first(config.train_examples, config.test_examples)
         weights = starting_weights(config)
-        names, live = self.device_names[:devices], Live(config, quiet=asked["quiet"])
+        names, outcome = self.device_names[:devices], Outcome()
+        live = Live(config, outcome, quiet=asked["quiet"])
         live.notice(introduction(config, asked["preset"], names))
         apart = config.options.native and self.framework == "pytorch"
         if apart or config.settings().get("wrapper") in IN_PROCESSES:
             where = {"devices": devices, "device_kind": self.kind}
             outcome = in_processes(self.framework, self.name, settings | where)
         else:
-            training = Training(self.chapter, self.devices[:devices], config, examples, live)
-            outcome = training.train(weights)
-        live.finish(outcome, names)
+            local = self.devices[:devices]
+            Training(self.chapter, local, config, examples, live, outcome=outcome).train(weights)
+        live.draw(outcome)
+        live.notice(closing_line(outcome.epochs, names))
         return outcome
 
 

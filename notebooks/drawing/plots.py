@@ -1,9 +1,8 @@
-"""Curves of a run as SVG."""
+"""The curves of a run as SVG."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,58 +12,48 @@ from common.drawing import svg
 WIDTH, HEIGHT, MARGIN = 560, 190, 64
 """Of the axes, and of the space around them."""
 
+MEANS: Final = 60
+"""Points of a whole run's losses: those of single steps are noisy."""
+
+HIGHEST: Final = 5.0
+"""The largest loss that is drawn: one that diverges runs along the upper edge."""
+
 STROKE: Final = 'stroke="#0b62a8" stroke-width="2"'
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Points (n,) between a pair of axes."""
-
-    xlabel: str
-    ylabel: str
-    x: Array
-    y: Array
-
-
-def plot(title: str, curves: Sequence[Curve]) -> str:
-    """The curves, one below the other."""
-    parts: list[str] = []
-    for number, curve in enumerate(curves):
-        parts += drawn(curve, number * (HEIGHT + MARGIN) + MARGIN / 3)
-    shown = " and ".join(curve.ylabel for curve in curves)
-    height = len(curves) * (HEIGHT + MARGIN)
-    return svg.picture(WIDTH + 2 * MARGIN, height, title, shown, parts) + "\n"
+def curves(title: str, losses: Sequence[float], accuracies: Sequence[float]) -> str:
+    """The means of losses over equal parts of the epochs, and the accuracy after each epoch."""
+    parts = np.array_split(losses, min(MEANS, len(losses)))
+    means = np.minimum([part.mean() for part in parts], HIGHEST)
+    middles = (np.arange(len(parts)) + 0.5) / len(parts) * len(accuracies)
+    epochs = np.arange(len(accuracies)) + 1
+    step = HEIGHT + MARGIN  # from one curve to the next
+    loss = curve("training loss", middles, means, MARGIN / 3)
+    accuracy = curve("accuracy", epochs, np.array(accuracies), MARGIN / 3 + step)
+    described = "training loss and accuracy"
+    return svg.picture(WIDTH + 2 * MARGIN, 2 * step, title, described, [*loss, *accuracy]) + "\n"
 
 
-def drawn(curve: Curve, top: float) -> Iterator[str]:
-    """The axes with their ticks, and the curve."""
+def curve(name: str, x: Array, y: Array, top: float) -> Iterator[str]:
+    """Points (n,) in their axes, with ticks."""
     bottom, right = top + HEIGHT, MARGIN + WIDTH
-    xs, ys = ends(curve.x), ends(curve.y)
-
-    def across(x: Any) -> Any:
-        return np.interp(x, xs, (MARGIN, right))
-
-    def down(y: Any) -> Any:
-        return np.interp(y, ys, (bottom, top))
-
+    xs, ys = ends(x), ends(y)
     yield svg.path(f"M{MARGIN} {top:.0f}V{bottom:.0f}H{right}", "frame")
     for tick in ticks(*xs, least=1):
-        yield svg.text(across(tick), bottom + 16, f"{tick:g}")
+        yield svg.text(np.interp(tick, xs, (MARGIN, right)), bottom + 16, f"{tick:g}")
     for tick in ticks(*ys):
-        yield svg.path(f"M{MARGIN} {down(tick):.1f}H{right}", "rule")
-        yield svg.text(MARGIN - 6, down(tick) + 4, f"{tick:g}", anchor="end")
-    yield svg.text(MARGIN + WIDTH / 2, bottom + 34, curve.xlabel)
-    yield svg.text(MARGIN, top - 8, curve.ylabel, anchor="start")
-    shown = np.isfinite(curve.y)
-    pairs = zip(across(curve.x[shown]), down(curve.y[shown]), strict=True)
-    points = "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs)
-    yield f'<path fill="none" {STROKE} d="M{points}"/>' if points else ""
+        height = np.interp(tick, ys, (bottom, top))
+        yield svg.path(f"M{MARGIN} {height:.1f}H{right}", "rule")
+        yield svg.text(MARGIN - 6, height + 4, f"{tick:g}", anchor="end")
+    yield svg.text(MARGIN + WIDTH / 2, bottom + 34, "epoch")
+    yield svg.text(MARGIN, top - 8, name, anchor="start")
+    places = zip(np.interp(x, xs, (MARGIN, right)), np.interp(y, ys, (bottom, top)), strict=True)
+    yield f'<path fill="none" {STROKE} d="M{"L".join(f"{a:.1f} {b:.1f}" for a, b in places)}"/>'
 
 
 def ends(values: Array) -> tuple[float, float]:
-    """The least and the largest finite value."""
-    finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    """The least and the largest value, which differ."""
+    low, high = values.min(), values.max()
     return low, high if high > low else low + 1
 
 
