@@ -2,6 +2,7 @@
 
 import sys
 from typing import Any
+from uuid import uuid4
 
 from common.settings.config import Config
 from common.training.loop import Outcome
@@ -23,7 +24,8 @@ class Live(Reporter):
 
     def __init__(self, config: Config, outcome: Outcome, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
-        self.config, self.outcome, self.drawn = config, outcome, False
+        self.config, self.outcome = config, outcome
+        self.place, self.drawn = uuid4().hex, False
 
     def notice(self, text: str) -> None:
         """Prints a line, unless quiet."""
@@ -40,5 +42,5 @@ class Live(Reporter):
             title = f"{self.config.framework}, devices: {self.config.devices}"
             accuracies = [epoch.test_accuracy for epoch in outcome.epochs]
             svg = curves(title, outcome.losses, accuracies)
-            show(svg, display_id=f"curve-{id(self)}", update=self.drawn)
+            show(svg, display_id=self.place, update=self.drawn)
             self.drawn = True
