@@ -4,9 +4,8 @@ CONTRIBUTING.md explains the blocks. The site has Sphinx read the same text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
@@ -25,7 +24,7 @@ TEXTS: Final = ROOT / "docs" / "chapters"
 
 BLOCK: Final = re.compile(r"^(```|:::)\{(\w+)\} *(.*)\n((?:.*\n)*?)\1 *$", re.MULTILINE)
 
-FENCE: Final = re.compile(r"^ *(```|~~~|:::)", re.MULTILINE)
+FENCE: Final = re.compile(r"^ *(```|~~~|:::).*", re.MULTILINE)
 
 KINDS: Final = ("setup", "listing", "solution", "cell", "picture", "explorer")
 
@@ -57,52 +56,7 @@ class Cell:
     kind: str
     words: str
     text: str
-    only: tuple[str, ...]
-
-
-class _Reader:
-    """The cells read so far of a chapter, of all frameworks."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.whole = path, path.read_text(encoding="utf-8")
-        self.section, self.count = "start", 0
-        self.cells: list[Cell] = []
-        self.read(0, len(self.whole), FRAMEWORKS)
-
-    def read(self, start: int, end: int, only: tuple[str, ...]) -> None:
-        """Reads the text between two places, for some frameworks."""
-        for block in BLOCK.finditer(self.whole, start, end):
-            self.prose(start, block.start(), only)
-            start, (kind, words, body) = block.end(), block.group(2, 3, 4)
-            if kind == "only":
-                if not words or not set(words.split()) <= set(FRAMEWORKS):
-                    raise self.error(block.start(), f"only {words}: no such framework")
-                self.read(*block.span(4), tuple(words.split()))
-            elif kind in KINDS:
-                self.add(kind, words, body, only)
-            else:
-                raise self.error(block.start(), f"there is no block {kind!r}")
-        self.prose(start, end, only)
-
-    def prose(self, start: int, end: int, only: tuple[str, ...]) -> None:
-        """Adds prose; each heading begins a block."""
-        if fence := FENCE.search(self.whole, start, end):
-            raise self.error(fence.start(), "code that is not run, or a block without an end")
-        for part in filter(None, re.split(r"\n(?=#+ )", self.whole[start:end].strip())):
-            if heading := re.match(r"#+ (.+)", part):
-                self.section, self.count = slug(heading[1])[:48], 0
-            self.add("prose", "", part.strip(), only)
-
-    def add(self, kind: str, words: str, text: str, only: tuple[str, ...]) -> None:
-        """Adds a cell, numbered over all frameworks, so that ids are the same in all."""
-        self.count += kind != "setup"
-        name = kind if kind == "setup" else f"{self.section}-{self.count}"
-        self.cells.append(Cell(name, kind, words, text, only))
-
-    def error(self, place: int, problem: str) -> RunError:
-        """An error that names the line."""
-        line = self.whole.count("\n", 0, place) + 1
-        return RunError(f"{self.path.name}:{line}: {problem}")
+    only: Sequence[str]
 
 
 def slug(heading: str) -> str:
@@ -111,8 +65,44 @@ def slug(heading: str) -> str:
 
 
 def blocks(name: str) -> list[Cell]:
-    """Prose and blocks of a chapter, of all frameworks. Raises RunError if it cannot be read."""
-    return _Reader(TEXTS / f"{name}.md").cells
+    """Prose and blocks of a chapter, of all frameworks. Raises RunError if it cannot be read.
+
+    They are numbered from each heading on, over all frameworks, so that ids are the same in all.
+    """
+    read, section, count = [], "start", 0
+    text = (TEXTS / f"{name}.md").read_text(encoding="utf-8")
+    try:
+        for kind, words, body, only in _parts(text, FRAMEWORKS):
+            if kind == "prose" and (heading := re.match(r"#+ (.+)", body)):
+                section, count = slug(heading[1])[:48], 0
+            count += kind != "setup"
+            place = kind if kind == "setup" else f"{section}-{count}"
+            read.append(Cell(place, kind, words, body, only))
+    except ValueError as error:
+        raise RunError(f"{name}.md: {error}") from None
+    return read
+
+
+def _parts(text: str, only: Sequence[str]) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """The kind, words and text of each block, and of prose up to a block or a heading."""
+    start = 0
+    for block in [*BLOCK.finditer(text), None]:
+        prose = text[start : block.start() if block else None].strip()
+        if fence := FENCE.search(prose):
+            raise ValueError(f"{fence[0]}: code that is not run, or a block without an end")
+        for part in filter(None, re.split(r"\n(?=#+ )", prose)):
+            yield "prose", "", part.strip(), only
+        if block is None:
+            return
+        start, (kind, words, body) = block.end(), block.group(2, 3, 4)
+        if kind == "only":
+            if not words or not {*words.split()} <= {*FRAMEWORKS}:
+                raise ValueError(f"only {words}: no such framework")
+            yield from _parts(body, words.split())
+        elif kind in KINDS:
+            yield kind, words, body, only
+        else:
+            raise ValueError(f"there is no block {kind!r}")
 
 
 def cells(name: str, framework: str | None) -> Iterator[Cell]:
@@ -127,17 +117,13 @@ def cells(name: str, framework: str | None) -> Iterator[Cell]:
 
 
 def _text(cell: Cell, framework: str, listings: Listings) -> str:
-    """The text of a cell in a framework; of a picture, its expression."""
+    """The text of a cell in a framework."""
     words, code = (text.replace("{framework}", framework) for text in (cell.words, cell.text))
-    match cell.kind:
-        case "setup":
-            return SETUP.replace("{arguments}", words)
-        case "listing" | "solution" | "cell":
-            file, *names = words.split() or [""]
-            path = (ROOT if "/" in file else ROOT / "frameworks" / framework) / file
-            listing = listings.cell(path, names) if names else ""
-            return "\n\n\n".join(filter(None, [listing, code.strip("\n")]))
-        case "picture":
-            return words
-        case _:
-            return cell.text
+    if cell.kind == "setup":
+        return SETUP.replace("{arguments}", words)
+    if cell.kind not in ("listing", "solution", "cell"):
+        return cell.text
+    file, *names = words.split() or [""]
+    path = (ROOT if "/" in file else ROOT / "frameworks" / framework) / file
+    listing = listings.cell(path, names) if names else ""
+    return "\n\n\n".join(filter(None, [listing, code.strip("\n")]))

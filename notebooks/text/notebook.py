@@ -48,8 +48,8 @@ def _cell(cell: Cell, framework: str | None) -> Any:
     if cell.kind == "prose":
         return new_markdown_cell(relink(cell.text, framework), id=cell.id)
     if cell.kind == "picture":
-        outputs = [new_output("display_data", mime_bundle(pictures.draw(cell.text)))]
-        code = f"{SHOW}{cell.text})"
+        outputs = [new_output("display_data", mime_bundle(pictures.draw(cell.words)))]
+        code = f"{SHOW}{cell.words})"
         return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=outputs)
     return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.kind == "solution" else {})
 
