@@ -6,12 +6,11 @@ The schedules are those that the frameworks train with, run by the same `execute
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
-from typing import Final, NamedTuple
+from itertools import accumulate, chain
+from typing import Final
 
 from common.drawing import svg
 from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
-from common.terminal.tables import listed
 
 WIDTH, MARGIN, BETWEEN, LABELS, WIDEST = 480, 14, 14, 19, 113
 """Of the picture, of its edge, between two panels, of chunks' names, of a device at most."""
@@ -27,28 +26,18 @@ LINES: Final = (
 )
 
 
-class Frame(NamedTuple):
-    """The messages of a round with their lanes, and what devices hold after it.
-
-    A sum in `held`, by device and chunk, has bit d if it has the values of device d. `busiest` are
-    the chunks sent so far by the device that sends most.
-    """
-
-    transfers: Round
-    lanes: tuple[int, ...]
-    held: tuple[tuple[int, ...], ...]
-    busiest: int
+Sum = tuple[int, ...]
+"""The devices whose values are in a sum."""
 
 
-def frames(schedule: Schedule) -> list[Frame]:
-    """The start, and the moment after each round."""
-    held = [[1 << device] * schedule.chunks for device in range(schedule.devices)]
+def sums(schedule: Schedule) -> list[list[list[Sum]]]:
+    """The sums at the start and after each round, by device and chunk."""
+    held: list[list[Sum]] = [[(i,)] * schedule.chunks for i in range(schedule.devices)]
     moments = []
-    for number, transfers in enumerate([(), *schedule.rounds]):
-        execute(replace(schedule, rounds=(transfers,)), held, lambda chunk, _: chunk)
-        done = replace(schedule, rounds=schedule.rounds[:number])
-        busiest = max(sent for sent, _ in done.traffic(schedule.chunks))
-        moments.append(Frame(transfers, lanes(transfers), tuple(map(tuple, held)), busiest))
+    for transfers in ((), *schedule.rounds):
+        single = replace(schedule, rounds=(transfers,))
+        execute(single, held, lambda chunk, _: chunk, lambda a, b: tuple(sorted(a + b)))
+        moments.append([list(chunks) for chunks in held])
     return moments
 
 
@@ -71,66 +60,50 @@ def lanes(transfers: Round) -> tuple[int, ...]:
     return tuple(chosen[line] for line in lines)
 
 
-def devices_in(mask: int) -> list[int]:
-    """The devices whose values are in a sum."""
-    return [device for device in range(mask.bit_length()) if mask >> device & 1]
-
-
 def words(schedule: Schedule, number: int) -> str:
     """A round in words, counted from 1; the start at 0."""
     if number == 0:
         cut = "whole" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
         return f"Start: each of {schedule.devices} devices has a vector, {cut}."
-    transfers, last, k = schedule.rounds[number - 1], len(schedule.rounds), schedule.devices
+    transfers = schedule.rounds[number - 1]
     share = Fraction(len(transfers[0].chunks), schedule.chunks)
     what = "the vector" if share == 1 else f"{share} of the vector"
-    does = "is added to" if transfers[0].adds else "replaces"
-    pairs = sorted((t.source, t.target) for t in transfers)
-    sources, targets = (sorted({pair[end] for pair in pairs}) for end in (0, 1))
-    who = "every device sends"
-    if len(sources) < k:
-        who = f"devices {listed(sources)} send" if sources[1:] else f"device {sources[0]} sends"
-    whom = f"device{'s' if targets[1:] else ''} {listed(targets)}"
-    if len(pairs) == k * (k - 1):
-        whom = "every other"
-    elif pairs == sorted((device, (device + 1) % k) for device in range(k)):
-        whom = "the next, the last to the first"
-    elif sources[1:] and targets[1:]:
-        whom = f"devices {listed([target for _, target in pairs])}, in this order"
-    return f"Round {number} of {last}: {who} {what} to {whom}. It {does} what is there."
+    does = "added" if transfers[0].adds else "copied"
+    way = f"device {', '.join(f'{t.source} to {t.target}' for t in transfers)}"
+    if len(transfers) == schedule.devices * (schedule.devices - 1):
+        way = "every device to every other"
+    return f"Round {number} of {len(schedule.rounds)}: {what} is {does}, from {way}."
 
 
 class Board:
     """The geometry that all panels share; `width` is that of one panel, if it is alone."""
 
     def __init__(self, schedule: Schedule, width: float = 0) -> None:
-        self.schedule, self.moments = schedule, frames(schedule)
+        self.schedule, self.rounds, self.held = schedule, ((), *schedule.rounds), sums(schedule)
         chunks = schedule.chunks
-        long = chunks > 1 and len(self.moments) > 3
+        long = chunks > 1 and len(self.rounds) > 3
         self.columns = 2 if not width and (long or schedule.devices == 2) else 1  # side by side
         self.panel = width or (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
         self.labels = LABELS + 8 * (chunks > 10) if chunks > 1 else 0
         self.pitch = min(WIDEST, (self.panel - self.labels) / schedule.devices)
-        sums = {mask for frame in self.moments for held in frame.held for mask in held}
-        longest = max((self.spelled(mask) for mask in sums), key=len)
-        self.named = svg.fits(longest, self.pitch - 6)  # else cells count devices
+        labels = {self.spelled(devices) for held in self.held for devices in chain(*held)}
+        self.named = svg.fits(max(labels, key=len), self.pitch - 6)  # else cells count devices
         below = [0] * chunks  # of each chunk, the number of lanes, so that it stays in its place
-        for frame in self.moments:
-            for t, lane in zip(frame.transfers, frame.lanes, strict=True):
+        for transfers in schedule.rounds:
+            for t, lane in zip(transfers, lanes(transfers), strict=True):
                 below[t.chunks.stop - 1] = max(below[t.chunks.stop - 1], lane + 1)
         heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in below]
         # Where each chunk begins within a panel, and where the panel ends.
         self.tops = list(accumulate(heights, initial=float(HEAD)))
 
-    def spelled(self, mask: int) -> str:
-        """The devices whose values are in a sum."""
-        devices = devices_in(mask)
+    def spelled(self, devices: Sum) -> str:
+        """A sum in a cell."""
         return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
 
-    def cell(self, mask: int, x: float, y: float) -> str:
+    def cell(self, devices: Sum, x: float, y: float) -> str:
         """A chunk of a device: the more devices are in its sum, the darker."""
-        count, k = len(devices_in(mask)), self.schedule.devices
-        label = self.spelled(mask) if self.named else str(count)
+        count, k = len(devices), self.schedule.devices
+        label = self.spelled(devices) if self.named else str(count)
         share = 1 if count == k else 0.1 + 0.4 * (count - 1) / max(1, k - 2)
         return svg.box((x + 1, y, self.pitch - 2, CELL), label, "cell", share)
 
@@ -161,15 +134,15 @@ class Board:
 
     def frame(self, number: int, x: float = 0, y: float = 0) -> str:
         """A panel: the sums on every device, and the arrows that led to them."""
-        frame, last = self.moments[number], len(self.moments) - 1
-        does = "add" if number and frame.transfers[0].adds else "copy"
+        transfers, last = self.rounds[number], len(self.rounds) - 1
+        does = "add" if number and transfers[0].adds else "copy"
         round_ = f"Round {number} of {last}: {does}" if number else "Start"
         parts = [svg.text(x + self.labels, y + 14, round_, "bold", size=13, anchor="start")]
         parts += self.names(x, y)
-        for device, chunks in enumerate(frame.held):
-            for top, mask in zip(self.tops, chunks, strict=False):
-                parts.append(self.cell(mask, x + self.labels + device * self.pitch, y + top))
-        for t, lane in zip(frame.transfers, frame.lanes, strict=True):
+        for device, chunks in enumerate(self.held[number]):
+            for top, devices in zip(self.tops, chunks, strict=False):
+                parts.append(self.cell(devices, x + self.labels + device * self.pitch, y + top))
+        for t, lane in zip(transfers, lanes(transfers), strict=True):
             parts.append(self.message(t, lane, x + self.labels, y))
         return svg.group(parts, "panel")
 
@@ -178,7 +151,7 @@ def allreduce(algorithm: str, k: int = 4) -> str:
     """The rounds of an allreduce between 2 to 4 devices, as SVG."""
     schedule = SCHEDULES[algorithm](k)
     board = Board(schedule)
-    count, step = len(board.moments), board.tops[-1] + 14  # from one row of panels to the next
+    count, step = len(board.rounds), board.tops[-1] + 14  # from one row of panels to the next
     title = f"Allreduce: {algorithm}, {k} devices"
     parts = [svg.text(MARGIN, 28, title, "bold", size=15, anchor="start")]
     for number in range(count):

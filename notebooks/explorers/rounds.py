@@ -1,5 +1,6 @@
 """An allreduce, round by round, also of so many devices that a cell only counts them."""
 
+from dataclasses import replace
 from typing import Final
 
 from common.drawing import svg
@@ -25,10 +26,13 @@ def figure(choice: Choice) -> str:
     schedule = SCHEDULES[chosen["algorithm"]](chosen["devices"])
     board, last = Board(schedule, WIDTH - 2 * MARGIN), len(schedule.rounds)
     chosen["round"] = number = min(chosen["round"], last)
-    sent = [f"{100 * each.busiest / schedule.chunks:.0f}\u00a0%" for each in board.moments]
+    sent = []  # by the busiest device
+    for count in (number, last):
+        traffic = replace(schedule, rounds=schedule.rounds[:count]).traffic(schedule.chunks)
+        sent.append(f"{100 * max(traffic)[0] / schedule.chunks:.0f}\u00a0%")
     told = words(schedule, number)
-    busiest = f"Sent by the busiest device: {sent[number]} of the vector’s bytes"
+    busiest = f"Sent by the busiest device: {sent[0]} of the vector’s bytes"
     shapes = [board.frame(number, MARGIN, 8)]
     drawn = svg.picture(WIDTH, board.tops[-1] + 16, TITLE, told, shapes)
-    whole = f"{busiest} ({sent[last]} in all {last} rounds)."
+    whole = f"{busiest} ({sent[1]} in all {last} rounds)."
     return answer(chosen, last=last, words=told, sent=whole, stage=drawn, key=KEY)

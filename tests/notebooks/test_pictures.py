@@ -74,8 +74,12 @@ def test_drawn_plans_of_lenet_are_those_of_runs() -> None:
 
 
 def test_words_say_which_device_sends_to_which() -> None:
-    for algorithm, whom in (("tree", "0 and 2"), ("halving", "2, 3, 0 and 1")):
-        assert f" to devices {whom}, in this order." in words(SCHEDULES[algorithm](4), 1)
+    for algorithm, way in (
+        ("tree", "device 1 to 0, 3 to 2"),
+        ("halving", "device 0 to 2, 1 to 3, 2 to 0, 3 to 1"),
+        ("sharded", "every device to every other"),
+    ):
+        assert words(SCHEDULES[algorithm](4), 1).endswith(f" is added, from {way}.")
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
