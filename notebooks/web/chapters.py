@@ -14,6 +14,7 @@ from typing import Any, Final
 from sphinx.application import Sphinx
 
 from common.backends.frameworks import FRAMEWORKS
+from notebooks.drawing.pictures import SVG
 from notebooks.text.chapter import CHAPTERS, TEXTS, Cell, blocks, cells
 from notebooks.text.notebook import path_of, read
 
@@ -23,13 +24,10 @@ LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX",
 COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Escape sequences of a terminal's colours."""
 
-MARKUP: Final = ("image/svg+xml", "text/html")
-"""Kinds of output that are put into the page unchanged: they come from the project's code."""
-
 VERDICTS: Final = ("right: ", "right, but ", "wrong: ", "not judged: ")
 
 Output = tuple[str, str]
-"""Text as a program prints it ("text"), or markup of a page ("markup")."""
+"""Text as a program prints it ("text"), or a picture ("markup")."""
 
 
 def exclude_from_search(markup: str) -> str:
@@ -39,19 +37,16 @@ def exclude_from_search(markup: str) -> str:
 
 def outputs(cell: Any) -> Iterator[Output]:
     """The outputs of a notebook's cell; adjacent texts are joined. Raises KeyError if unknown."""
-    pairs = map(_output, cell.get("outputs", []))
-    for kind, group in groupby(pairs, key=lambda pair: pair[0]):
-        texts = [text for _, text in group]
-        yield from [(kind, "".join(texts))] if kind == "text" else ((kind, text) for text in texts)
+    found = cell.get("outputs", [])
+    for drawn, group in groupby(found, key=lambda output: SVG in output.get("data", {})):
+        if drawn:
+            yield from (("markup", output["data"][SVG]) for output in group)
+        else:
+            yield "text", COLOURS.sub("", "".join(map(_text, group)))
 
 
-def _output(output: Any) -> Output:
-    if output.output_type == "stream":
-        return "text", COLOURS.sub("", output.text)
-    for kind in MARKUP:
-        if kind in output.data:
-            return "markup", output.data[kind]
-    return "text", COLOURS.sub("", output.data["text/plain"]) + "\n"
+def _text(output: Any) -> str:
+    return str(output.get("text") or output["data"]["text/plain"] + "\n")
 
 
 def directive(name: str, argument: str, content: str = "", mark: str = "`````") -> str:
@@ -101,7 +96,7 @@ def tabs(parts: Mapping[str | None, list[str]]) -> str:
     items = [
         directive("tab-item", label, f":sync: {name}\n\n" + "\n\n".join(parts[name]), ":::::")
         for name, label in LABELS.items()
-        if name in parts
+        if parts[name]
     ]
     return directive("tab-set", "", ":sync-group: framework\n\n" + "\n\n".join(items), "::::::")
 
@@ -121,11 +116,8 @@ def page(name: str) -> str:
     parts = []
     for split, group in groupby(rows, differs):
         if split:
-            joined: dict[str | None, list[str]] = {}
-            for row in group:
-                for framework, text in row.items():
-                    joined.setdefault(framework, []).append(text)
-            parts.append(tabs(joined))
+            several = list(group)
+            parts.append(tabs({of: [row[of] for row in several if of in row] for of in columns}))
         else:
             parts += [next(iter(row.values())) for row in group]
     return "\n\n".join(parts)

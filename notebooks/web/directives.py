@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from base64 import b64encode
 from typing import Any, Final
 from xml.etree import ElementTree
 
@@ -23,16 +22,15 @@ from notebooks.text.sources import ROOT
 from notebooks.web import runtime
 from notebooks.web.chapters import exclude_from_search
 
-TYPES: Final = {
-    "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]": "Array",
-    "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~typing.Any]]": "Array",
-    "dict[str, Array]": "Weights",
+SHORTER: Final = {
+    r"Annotated\[([^,]+), (?:[^][]|\[[^]]*\])*\]": r"\1",
+    r"~?numpy\.ndarray\[.*?\]\]": "Array",
+    r"dict\[str, Array\]": "Weights",
+    r"^\(\*args, \*\*kwargs\)$": "",  # of a protocol
 }
-"""Types as they are spelled out, and their names in common/base/arrays.py."""
+"""Types as they are spelled out, with checks, and their names in common/base/arrays.py."""
 
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
-
-FONT: Final = ROOT / "docs" / "_static" / "stix-two-math.woff2"
 
 
 class Picture(SphinxDirective):
@@ -73,27 +71,12 @@ class CommandHelp(Directive):
         return [nodes.literal_block(text, text, language="text", classes=["output"])]
 
 
-def shorter_signature(
-    _app: Sphinx,
-    kind: str,
-    _name: str,
-    documented: Any,
-    _options: Any,
-    signature: str,
-    result: str | None,
-) -> tuple[str, str] | None:
-    """A signature with the project's names of types; none for a protocol, which is not called."""
-    if kind == "class" and getattr(documented, "_is_protocol", False):
-        return "", ""
-    return (_named(signature), _named(result)) if signature else None
-
-
-def _named(signature: str | None) -> str:
-    """A signature, or a type that is returned, without checks and with short names."""
-    shorter = re.sub(r"Annotated\[([^,]+), (?:[^][]|\[[^]]*\])*\]", r"\1", signature or "")
-    for spelled, name in TYPES.items():
-        shorter = shorter.replace(spelled, name)
-    return shorter
+def shorter_signature(*arguments: Any) -> tuple[str, str] | None:
+    """A signature and the type that is returned, with short names."""
+    signature, result = (text or "" for text in arguments[-2:])
+    for spelled, name in SHORTER.items():
+        signature, result = (re.sub(spelled, name, text) for text in (signature, result))
+    return (signature, result) if arguments[-2] else None
 
 
 def maths(translator: Any, node: nodes.math | nodes.math_block) -> None:
@@ -114,19 +97,6 @@ def mathml(formula: str, *, as_block: bool) -> str:
     return ElementTree.tostring(tree, encoding="unicode")
 
 
-def bring_font(
-    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], document: Any
-) -> None:
-    """Embeds the font of formulas into a page that has some: most systems have none.
-
-    Embedded, it is there before the first layout, also without a server.
-    """
-    if document and any(any(document.findall(x)) for x in (nodes.math, nodes.math_block)):
-        font = b64encode(FONT.read_bytes()).decode()
-        face = f'font-family: "STIX Two Math"; src: url("data:font/woff2;base64,{font}")'
-        context["metatags"] += f"<style>@font-face {{ {face} }}</style>"
-
-
 def bring_python(app: Sphinx, failure: Exception | None) -> None:
     """Puts Python beside the assets of a site that is complete."""
     if failure is None and app.builder.format == "html" and runtime.is_there():
@@ -138,8 +108,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("picture", Picture)
     app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)
-    app.connect("autodoc-process-signature", shorter_signature)
-    app.connect("html-page-context", bring_font)
     app.connect("build-finished", bring_python)
+    app.connect("autodoc-process-signature", shorter_signature)
     app.add_html_math_renderer("mathml", (maths, None), (maths, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
