@@ -159,13 +159,9 @@ def test_without_pyodide_a_page_has_first_pictures_alone(
         assert not re.search("<(input|select|button|script)", alone)
     monkeypatch.setattr(runtime, "PACKAGE", tmp_path / "folder" / "pyodide.tgz")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert runtime.fetch() == "there is no npm"
+    assert not runtime.fetch()  # there is no npm
     npm = tmp_path / "npm"
-    for ends, reason in (
-        ("exit 1", "npm cannot be reached"),
-        (f"echo > {runtime.PACKAGE}", "the package has another digest than the pinned one"),
-    ):
-        npm.write_text(f"#!/bin/sh\n{ends}\n")
-        npm.chmod(0o755)
-        assert runtime.fetch() == reason
-        assert not runtime.PACKAGE.exists()
+    npm.write_text(f"#!/bin/sh\necho > {runtime.PACKAGE}\n")
+    npm.chmod(0o755)
+    assert not runtime.fetch()  # it has another digest than the pinned one
+    assert runtime.PACKAGE.exists()
