@@ -26,38 +26,35 @@ FIGURES: Final = {
 REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
 
 
-def all_built() -> list[tuple[Path, files.Notebook]]:
-    """All notebooks, made from text and listings, with their paths."""
-    return [(files.path_of(*pair), files.notebook(*pair)) for pair in files.NOTEBOOKS]
+def built() -> Iterator[tuple[Path, str, bool]]:
+    """Each figure and notebook: its path, its text, and whether its outputs are of its code."""
+    for path, draw in FIGURES.items():
+        yield path, draw(), True
+    for pair in files.NOTEBOOKS:
+        path = files.path_of(*pair)
+        nb = files.with_outputs(*pair, path)
+        yield path, files.text_of(nb), files.is_run(nb)
 
 
 def build() -> None:
     """Writes all figures and notebooks; a notebook whose code is the same keeps its outputs."""
-    for path, draw in FIGURES.items():
-        write_text(path, draw())
-    for path, nb in all_built():
-        if path.exists():
-            files.copy_outputs(files.read(path), nb)
-        files.write(path, nb)
-        outputs = "with outputs" if "executed" in nb.metadata else "WITHOUT outputs"
-        print(f"{path.relative_to(ROOT)}: {len(nb.cells)} cells, {outputs}")
+    for path, text, complete in built():
+        write_text(path, text)
+        if not complete:
+            print(f"{path.relative_to(ROOT)} has to be run")
 
 
 def stale() -> Iterator[str]:
-    """A line for each notebook or figure that differs from its source."""
-    for path, nb in all_built():
-        problem = files.difference(files.read(path), nb) if path.exists() else "it is missing"
-        if problem:
-            yield f"{path.relative_to(ROOT)}: {problem}"
-    for path, draw in FIGURES.items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != draw():
-            yield f"{path.relative_to(ROOT)}: it is another picture"
+    """The paths of notebooks and figures that differ from their sources, or have to be run."""
+    for path, text, complete in built():
+        if not complete or not path.is_file() or path.read_text(encoding="utf-8") != text:
+            yield str(path.relative_to(ROOT))
 
 
 def check() -> None:
     """Raises RunError with the first stale notebooks and their number."""
-    if lines := list(stale()):
-        raise RunError(f"{len(lines)} are stale, such as {'; '.join(lines[:4])}: {REMEDY}")
+    if paths := list(stale()):
+        raise RunError(f"{len(paths)} are stale, such as {', '.join(paths[:4])}: {REMEDY}")
     print("all notebooks are as their text and listings say")
 
 

@@ -18,7 +18,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.base.files import require_writable
+from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now
 from common.terminal.command import Parser, path, status
 from notebooks.text import notebook as files
@@ -50,15 +50,27 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
         client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         problem = str(error)
-    if problem := files.failure(nb) or problem:
-        files.write(copy, nb)
+    if problem := failure(nb) or problem:
+        write_text(copy, files.text_of(nb))
         raise RunError(f"{title} {name}: {problem}; see {copy}")
     nb = nbformat.reads(nbformat.writes(nb), as_version=4)
     where = {"date": now()[:10], "machine": str(describe_machine()["processor"])}
     nb.metadata["executed"] = nbformat.from_dict(files.digests(nb) | where)
-    for target in [path, copy] if keep else [copy]:
-        files.write(target, nb)
+    write_text(copy, files.text_of(nb))
+    if keep:  # without what the kernel says of itself, and as if pictures were not run
+        write_text(path, files.text_of(files.with_outputs(name, framework, copy)))
     print(f"{title}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
+
+
+def failure(nb: files.Notebook) -> str:
+    """The first error or output to standard error, with its cell; empty if none."""
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                return f"cell {cell.id}: {output.ename}: {output.evalue}"
+            if output.output_type == "stream" and output.name == "stderr":
+                return f"cell {cell.id} wrote to standard error: {output.text.strip()}"
+    return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

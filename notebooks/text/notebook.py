@@ -1,9 +1,8 @@
-"""A chapter's cells as a notebook, and how a notebook on the disk differs from them."""
+"""A chapter's cells as a notebook, with the outputs of its last run."""
 
 import hashlib
 import json
 import os
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +10,8 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.files import write_text
 from notebooks.drawing import pictures
-from notebooks.drawing.pictures import SVG, mime_bundle
+from notebooks.drawing.pictures import mime_bundle
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
 from notebooks.text.sources import ROOT
 
@@ -63,14 +61,26 @@ def relink(text: str, framework: str | None) -> str:
     return text if framework else text.replace("](../../", "](../")
 
 
+def with_outputs(name: str, framework: str | None, path: Path) -> Notebook:
+    """The notebook, with the outputs of the one at a path if that has the same code."""
+    nb = notebook(name, framework)
+    if path.is_file():
+        stored = read(path)
+        if digests(stored)["code"] == digests(nb)["code"] and "executed" in stored.metadata:
+            for old, new in zip(run_cells(stored), run_cells(nb), strict=True):
+                new.outputs, new.execution_count = old.outputs, old.execution_count
+            nb.metadata["executed"] = stored.metadata["executed"]
+    return nb
+
+
 def read(path: Path) -> Notebook:
     """A notebook on the disk."""
     return nbformat.read(path, as_version=4)
 
 
-def write(path: Path, nb: Notebook) -> None:
-    """Writes a notebook atomically."""
-    write_text(path, nbformat.writes(nb) + "\n")
+def text_of(nb: Notebook) -> str:
+    """The text of a notebook's file."""
+    return str(nbformat.writes(nb)) + "\n"
 
 
 def run_cells(nb: Notebook) -> list[Any]:
@@ -87,39 +97,6 @@ def digests(nb: Notebook) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in pairs}
 
 
-def difference(stored: Notebook, built: Notebook) -> str:
-    """The first difference of a stored notebook from text, listings and pictures, if any."""
-    for old, new in zip_longest(stored.cells, built.cells):
-        if old is None or new is None or _content(old, new) != _content(new, new):
-            return f"the cell {(new or old).id} is another one"
-    executed = stored.metadata.get("executed")
-    if not executed:
-        return "it has no outputs"
-    if not digests(stored).items() <= executed.items():
-        return "its outputs are not those of a run of its code"
-    return failure(stored)
-
-
-def _content(cell: Any, built: Any) -> tuple[object, ...]:
-    """All of a cell but its outputs, unless the built cell has a picture as output."""
-    pictures = [output["data"][SVG] for output in cell.outputs] if built.get("outputs") else []
-    return cell.id, cell.cell_type, cell.source, cell.metadata, pictures
-
-
-def failure(nb: Notebook) -> str:
-    """The first error or output to standard error, with its cell; empty if none."""
-    for cell in nb.cells:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                return f"cell {cell.id}: {output.ename}: {output.evalue}"
-            if output.output_type == "stream" and output.name == "stderr":
-                return f"cell {cell.id} wrote to standard error: {output.text.strip()}"
-    return ""
-
-
-def copy_outputs(stored: Notebook, built: Notebook) -> None:
-    """Copies the outputs of a stored notebook if its code is the same."""
-    if digests(stored)["code"] == digests(built)["code"] and "executed" in stored.metadata:
-        for old, new in zip(run_cells(stored), run_cells(built), strict=True):
-            new.outputs, new.execution_count = old.outputs, old.execution_count
-        built.metadata["executed"] = stored.metadata["executed"]
+def is_run(nb: Notebook) -> bool:
+    """Whether the outputs are those of a run of the code."""
+    return digests(nb).items() <= nb.metadata.get("executed", {}).items()

@@ -15,7 +15,7 @@ import pytest
 from browser_tabs import NEEDED
 from playwright.sync_api import Browser, expect
 
-from notebooks.text.notebook import notebook, write
+from notebooks.text.notebook import notebook, text_of
 
 pytestmark = NEEDED
 
@@ -27,7 +27,8 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if python is None:
         pytest.skip("--jupyter names no Python with Jupyter Lab")
     runtime = tmp_path / "runtime"
-    write(tmp_path / "multiple-gpus.ipynb", notebook("multiple-gpus", "jax"))
+    text = text_of(notebook("multiple-gpus", "jax"))
+    (tmp_path / "multiple-gpus.ipynb").write_text(text, encoding="utf-8")
     command = [str(Path(python).absolute()), "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--notebook-dir={tmp_path}"]
     places = {f"JUPYTER_{name}_DIR": str(runtime) for name in ("RUNTIME", "CONFIG", "DATA")}
