@@ -1,10 +1,12 @@
 """Controls of a figure, and the answer to what a reader has chosen, as HTML."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
+
+from common.drawing.plans import TITLES
 
 Choice = Mapping[str, str]
 """What a reader has chosen, by name of a control; what is missing is as at first.
@@ -15,6 +17,13 @@ Choice = Mapping[str, str]
 STEPS: Final = range(10_001)
 """The numbers of a slider: more than any figure has steps."""
 
+ATTRIBUTES: Final = {
+    "words": ' aria-live="polite" aria-atomic="true"',
+    "stage": ' tabindex="0" role="group" aria-label="Arrow keys step"',
+    "scrolled": ' tabindex="0" role="group" aria-label="Table"',
+}
+"""Of blocks, by their class."""
+
 BUTTONS: Final = "".join(
     f'<button type="button" name="{name}">{name}</button> '
     for name in ("first", "back", "next", "last", "play")
@@ -23,11 +32,11 @@ BUTTONS: Final = "".join(
 
 @dataclass(frozen=True)
 class Control:
-    """A list of values with their words, or a number of a range, `STEPS` by a slider."""
+    """A list of values, or a number of a range, `STEPS` by a slider."""
 
     name: str
     first: Any
-    options: Mapping[str, str] | range
+    options: Collection[str] | range
     label: str = ""
 
     def value(self, given: str) -> Any:
@@ -47,22 +56,17 @@ class Control:
             first = f'value="{self.first}" data-first="{self.first}"'
             made = f'<input type="{kind}" {shared} {first} {ends}>'
         else:
-            options = "".join(
-                f'<option value="{value}"{" selected" * (value == self.first)}>{escape(words)}'
-                "</option>"
-                for value, words in self.options.items()
-            )
+            options = ""
+            for value in self.options:
+                selected = " selected" * (value == self.first)
+                words = TITLES.get(value, value)
+                options += f'<option value="{value}"{selected}>{words}</option>'
             made = f"<select {shared}>{options}</select>"
-        return f"<label>{escape(self.label or self.name)} {made}</label>"
+        return f"<label>{self.label or self.name} {made}</label>"
 
 
 Form = Sequence[Sequence[Control]]
 """Rows of controls."""
-
-
-def select(name: str, options: Iterable[str], first: str, label: str = "") -> Control:
-    """A list of values that are their own words."""
-    return Control(name, first, {value: value for value in options}, label)
 
 
 def form_of(rows: Form, file: str = "") -> str:
@@ -81,16 +85,10 @@ def values(rows: Form, choice: Choice) -> dict[str, Any]:
 def answer(chosen: Mapping[str, Any], last: int = 0, **blocks: str) -> str:
     """What controls show, a slider's end, and blocks of HTML by class."""
     shown = {name: str(value) for name, value in chosen.items()}
-    settled = {"values": shown, "last": last}
-    made = "\n".join(_block(name, content) for name, content in blocks.items())
-    return f'<div class="explorer-answer" data-settled="{escape(json.dumps(settled))}">{made}</div>'
-
-
-def _block(name: str, content: str) -> str:
-    more = {
-        "words": ' aria-live="polite" aria-atomic="true"',
-        "stage": ' tabindex="0" role="group" aria-label="Arrow keys step"',
-        "scrolled": ' tabindex="0" role="group" aria-label="Table"',
-    }
-    attributes = more.get(name, "") + " hidden" * (not content)
-    return f'<div class="explorer-{name}"{attributes}>{content}</div>'
+    settled = escape(json.dumps({"values": shown, "last": last}))
+    made = "\n".join(
+        f'<div class="explorer-{name}"{ATTRIBUTES.get(name, "")}{" hidden" * (not content)}>'
+        f"{content}</div>"
+        for name, content in blocks.items()
+    )
+    return f'<div class="explorer-answer" data-settled="{settled}">{made}</div>'

@@ -13,7 +13,7 @@ from common.parallel.strategies import OF_ANY_NET
 from common.scaling.scenario import OPTIMIZERS, PRECISIONS, Scenario
 from common.scaling.steps import CARDS, LINKS
 from notebooks.drawing.steps import compare
-from notebooks.explorers.forms import Choice, Control, Form, answer, select, values
+from notebooks.explorers.forms import Choice, Control, Form, answer, values
 
 TITLE: Final = "What each device keeps and sends"
 
@@ -23,20 +23,20 @@ FORM: Final[Form] = [
         Control("layers", 32, range(1, 101)),
         Control("sequence", 2048, range(1, 10**6 + 1)),
         Control("examples", 16_384, range(1, 2**24 + 1), "tokens of a step"),
-        select("attention", ATTENTION, "flash"),
-        select("recompute", RECOMPUTE, "none"),
-        select("precision", PRECISIONS, "mixed"),
-        select("optimizer", OPTIMIZERS, "adam"),
+        Control("attention", "flash", ATTENTION),
+        Control("recompute", "none", RECOMPUTE),
+        Control("precision", "mixed", PRECISIONS),
+        Control("optimizer", "adam", OPTIMIZERS),
     ],
     [
-        select("strategy", OF_ANY_NET, "zero3"),
+        Control("strategy", "zero3", OF_ANY_NET),
         Control("devices", 8, range(1, 65)),
         Control("replicas", 1, range(1, 65)),
         Control("microbatches", 0, range(65)),
-        select("schedule", SCHEDULES, "1f1b"),
-        select("card", CARDS, "a100"),
-        select("link", LINKS, "nvlink"),
-        select("between", LINKS, "infiniband", "between nodes"),
+        Control("schedule", "1f1b", SCHEDULES),
+        Control("card", "a100", CARDS),
+        Control("link", "nvlink", LINKS),
+        Control("between", "infiniband", LINKS, "between nodes"),
         Control("node", 8, range(1, 65), "devices in a node"),
     ],
 ]

@@ -4,7 +4,7 @@ from typing import Final
 
 from common.scaling.steps import LINKS
 from notebooks.drawing import steps
-from notebooks.explorers.forms import Choice, Control, Form, answer, select, values
+from notebooks.explorers.forms import Choice, Control, Form, answer, values
 
 TITLE: Final = "When a device computes and sends"
 
@@ -13,7 +13,7 @@ STRATEGIES: Final = ("data", "zero1", "zero2", "zero3", "tensor")
 FORM: Final[Form] = [
     [
         Control("tokens", 2048, range(128, 4096), "tokens of a device"),
-        select("link", LINKS, "nvlink"),
+        Control("link", "nvlink", LINKS),
         Control("layers", 4, range(1, 9)),
     ]
 ]

@@ -7,12 +7,12 @@ from common.drawing import svg
 from common.drawing.plans import MARGIN, WIDTH
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing.storyboard import Board, words
-from notebooks.explorers.forms import STEPS, Choice, Control, Form, answer, select, values
+from notebooks.explorers.forms import STEPS, Choice, Control, Form, answer, values
 
 TITLE: Final = "An allreduce, round by round"
 
 FORM: Final[Form] = [
-    [select("algorithm", SCHEDULES, "ring"), Control("devices", 4, range(2, 17))],
+    [Control("algorithm", "ring", SCHEDULES), Control("devices", 4, range(2, 17))],
     [Control("round", 0, STEPS)],
 ]
 
