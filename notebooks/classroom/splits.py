@@ -1,7 +1,8 @@
 """Steps by a strategy, and the bytes sent and kept."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from common.base.arrays import Array, Weights
@@ -59,6 +60,11 @@ def take_steps(
 
 def side_by_side(steps: Steps) -> str:
     """A table of what each device sends and keeps: as predicted by the plan, and as counted."""
+    usages = steps.predicted, steps.counted
+    rows = [(f"sends {kind}", [usage.sent[kind] for usage in usages]) for kind in MOVED]
+    rows.append(("messages", [usage.messages for usage in usages]))
+    rows += [(f"keeps {kind}", [usage.peak[kind] for usage in usages]) for kind in KEPT]
+    rows.append(("in flight", [usage.live for usage in usages]))
     devices = range(len(steps.counted.messages))
     wide = COLUMN * len(devices)
     names = "".join(f"{f'device {i}':>{COLUMN}}" for i in devices)
@@ -66,22 +72,11 @@ def side_by_side(steps: Steps) -> str:
         f"{'bytes':<18}{'predicted':>{wide}} |{'counted':>{wide}}",
         f"{'':<18}{names} |{names}",
     ]
-    for name, predicted, counted in rows(steps):
-        if any([*predicted, *counted]):
-            columns = ["".join(f"{n:>{COLUMN},}" for n in row) for row in (predicted, counted)]
+    for name, pair in rows:
+        if any(chain(*pair)):
+            columns = ["".join(f"{n:>{COLUMN},}" for n in figures) for figures in pair]
             lines.append(f"{name:<18}{' |'.join(columns)}")
     return "\n".join(lines)
-
-
-def rows(steps: Steps) -> Iterator[tuple[str, list[int], list[int]]]:
-    """The name of each row, then for each device its predicted and its counted figure."""
-    predicted, counted = steps.predicted, steps.counted
-    for kind in MOVED:
-        yield f"sends {kind}", predicted.sent[kind], counted.sent[kind]
-    yield "messages", predicted.messages, counted.messages
-    for kind in KEPT:
-        yield f"keeps {kind}", predicted.peak[kind], counted.peak[kind]
-    yield "in flight", predicted.live, counted.live
 
 
 def passes(events: Sequence[Event], device: int) -> str:

@@ -14,7 +14,7 @@ from common.compare.distances import compare, distance
 from common.compare.findings import Comparison
 from common.compare.runs import NUMERICAL, RecordedRun
 from common.report.text import columns, rows
-from common.terminal.tables import table
+from common.terminal.tables import Cell, table
 from notebooks.classroom.experiment import Runs
 
 ORDER: Final = ("trace/weights/0/", *NUMERICAL.values())
@@ -66,10 +66,7 @@ def best_factor(ours: Array, expected: Array) -> tuple[float, float]:
 
 def print_checks(comparison: Comparison) -> None:
     """Prints a row for each check, with each framework's worst figure."""
-    found = (
-        [text if isinstance(text, str) else text[0] for text in row] for row in rows(comparison)
-    )
-    print_table(["check", *columns(comparison), "limit"], found)
+    print_table(["check", *columns(comparison), "limit"], rows(comparison))
 
 
 def most_failures(comparison: Comparison) -> str:
@@ -89,14 +86,14 @@ def differences(ours: RecordedRun, expected: RecordedRun) -> list[Difference]:
     return found
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | Cell | float]]) -> None:
     """Prints a table as text; a heading may have several lines."""
-    grid = table(headings, [[in_digits(cell) for cell in row] for row in rows])
-    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(grid)
+    texts = [[in_digits(x) if isinstance(x, float) else x for x in row] for row in rows]
+    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(
+        table(headings, texts)
+    )
 
 
-def in_digits(cell: object) -> str:
-    """A cell as text; very small and large numbers as powers of ten."""
-    if not isinstance(cell, float):
-        return str(cell)
-    return f"{cell:.3g}" if cell == 0 or 1e-2 <= abs(cell) < 1e4 else f"{cell:.1e}"
+def in_digits(number: float) -> str:
+    """Three digits; of very small and large numbers two, and a power of ten."""
+    return f"{number:.3g}" if number == 0 or 1e-2 <= abs(number) < 1e4 else f"{number:.1e}"
