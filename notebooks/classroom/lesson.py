@@ -24,15 +24,10 @@ from common.training.loop import Outcome, Training
 from common.training.reporter import closing_line, introduction
 from common.training.run import starting_weights
 from notebooks.classroom.experiment import in_processes
-from notebooks.classroom.live import Live, show
-
-__all__ = ["Lesson", "show"]
+from notebooks.classroom.live import Live, show as show
 
 FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
 """Flags that a notebook may not set: its devices are fixed, and it writes nothing."""
-
-PATHS: Final = {"data_dir", "init_weights"}
-"""Settings that may be strings in a notebook."""
 
 
 class Lesson:
@@ -52,7 +47,9 @@ class Lesson:
         """
         self.framework, self.name, self.asked = framework, chapter, device_kind
         if framework:
-            require_installed(framework)
+            if set(versions(package(framework).DISTRIBUTIONS).values()) == {"none"}:
+                command = f"`nox -s lab -- {framework}` has it"
+                raise RequestError(f"{framework} is not installed here: {command}")
             self.threads = 1 if package(framework).ONE_THREAD_EACH else cores()
             self.imported: Any = import_backend(framework, chapter, self.threads)
             # TensorFlow logs every reduction and every recompilation.
@@ -112,7 +109,8 @@ class Lesson:
         if fixed := FIXED & settings.keys():
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
         settings = {"preset": "quick", "threads": self.threads, **settings}
-        settings |= {name: path(str(settings[name])).absolute() for name in PATHS & settings.keys()}
+        for name in {"data_dir", "init_weights"} & settings.keys():
+            settings[name] = path(str(settings[name])).absolute()
         asked = all_settings(self.framework, self.name, settings)
         data = loaded(asked["dataset"], asked["data_dir"])
         devices = len(self.devices) if asked["devices"] is None else asked["devices"]
@@ -134,12 +132,6 @@ class Lesson:
         live.draw(outcome)
         live.notice(closing_line(outcome.epochs, names))
         return outcome
-
-
-def require_installed(framework: str) -> None:
-    """Raises RequestError if this environment lacks the framework."""
-    if all(version == "none" for version in versions(package(framework).DISTRIBUTIONS).values()):
-        raise RequestError(f"{framework} is not installed here: `nox -s lab -- {framework}` has it")
 
 
 @cache
