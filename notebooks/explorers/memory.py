@@ -57,12 +57,10 @@ def figure(choice: Choice) -> str:
 
 
 def fits(plan: Scenario) -> str:
-    """Whether devices fit a card, and what takes most on the fullest one."""
+    """Whether the fullest device fits a card, and what takes most there."""
     memory, kept, peak = CARDS[str(plan.card)]["memory"], plan.kept(), plan.usage().peak
     device = kept.index(max(kept))
     kind = max(KEPT, key=lambda kind: peak[kind][device])
-    share = f"device {device}, the fullest, fills {ceil(100 * kept[device] / memory)}\u00a0% of it"
-    large, card = sum(each > memory for each in kept), f"a card of {memory / 1e9:.0f}\u00a0GB"
-    first = f"{large} of {len(kept)} devices do not fit" if large else "Every device fits"
+    fills = f"fills {ceil(100 * kept[device] / memory)}\u00a0% of {memory / 1e9:.0f}\u00a0GB"
     most = f"{kind.replace('momentum', 'optimizer')}, {peak[kind][device] / 1e9:.1f}\u00a0GB"
-    return f"{first} {card}: {share}. What takes most there: {most}."
+    return f"Device {device}, the fullest, {fills}. What takes most there: {most}."
