@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from typing import Any, Final
-from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -29,8 +28,6 @@ SHORTER: Final = {
     r"^\(\*args, \*\*kwargs\)$": "",  # of a protocol
 }
 """Types as they are spelled out, with checks, and their names in common/base/arrays.py."""
-
-MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
 
 class Picture(SphinxDirective):
@@ -82,19 +79,9 @@ def shorter_signature(*arguments: Any) -> tuple[str, str] | None:
 def maths(translator: Any, node: nodes.math | nodes.math_block) -> None:
     """A formula in a line, or a displayed one, as MathML, which needs no script."""
     displayed = isinstance(node, nodes.math_block)
-    formula = mathml(node.astext(), as_block=displayed)
+    formula = tex2mathml(node.astext(), as_block=displayed)
     translator.body.append(f'<div class="formula">{formula}</div>' if displayed else formula)
     raise nodes.SkipNode
-
-
-def mathml(formula: str, *, as_block: bool) -> str:
-    """A formula of TeX as MathML; the subscript of an underbrace goes under its middle."""
-    ElementTree.register_namespace("", MATHML)
-    tree = ElementTree.fromstring(tex2mathml(formula, as_block=as_block))
-    for node in tree.iter(f"{{{MATHML}}}msub"):
-        if node[0].tag == f"{{{MATHML}}}munder" and node[0][-1].text == "⏟":
-            node.tag = f"{{{MATHML}}}munder"
-    return ElementTree.tostring(tree, encoding="unicode")
 
 
 def bring_python(app: Sphinx, failure: Exception | None) -> None:
