@@ -14,9 +14,9 @@ from notebooks.drawing.plots import curves
 def show(svg: str, **how: Any) -> None:
     """Shows a picture in a notebook; `how` is for IPython's `display`."""
     if "ipykernel" in sys.modules:  # not in a script
-        from IPython.display import display
+        from IPython import display
 
-        display(mime_bundle(svg), raw=True, **how)
+        display.display(mime_bundle(svg), raw=True, **how)
 
 
 class Live(Reporter):

@@ -99,4 +99,4 @@ def digests(nb: Notebook) -> dict[str, str]:
 
 def is_run(nb: Notebook) -> bool:
     """Whether the outputs are those of a run of the code."""
-    return digests(nb).items() <= nb.metadata.get("executed", {}).items()
+    return bool(digests(nb).items() <= nb.metadata.get("executed", {}).items())
