@@ -68,7 +68,7 @@ def failure(nb: files.Notebook) -> str:
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 return f"cell {cell.id}: {output.ename}: {output.evalue}"
-            if output.output_type == "stream" and output.name == "stderr":
+            if output.get("name") == "stderr":
                 return f"cell {cell.id} wrote to standard error: {output.text.strip()}"
     return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -18,9 +18,6 @@ from common.pairs.runs import read_run
 from common.settings.arguments import as_flags
 from common.training.loop import Outcome
 from notebooks.text.sources import ROOT
-
-AT_ONCE: Final = 2
-"""Runs at the same time."""
 
 Runs = dict[str, RecordedRun]
 """By framework."""
@@ -33,16 +30,13 @@ def interpreters(root: Path = ROOT) -> dict[str, Path]:
     """
     pythons = {}
     for framework in FRAMEWORKS:
-        names = (framework, f"notebooks-{framework}")
-        paths = (root / ".nox" / name / "bin/python" for name in names)
-        if python := next((path for path in paths if os.access(path, os.X_OK)), None):
-            pythons[framework] = python
+        for name in (f"notebooks-{framework}", framework):
+            python = root / ".nox" / name / "bin/python"
+            if os.access(python, os.X_OK):
+                pythons[framework] = python
     if len(pythons) < 2:
-        installed = ", ".join(pythons) or "no framework"
-        raise RequestError(
-            f"it takes two frameworks, and {installed} has an environment in .nox: "
-            "`nox --install-only` makes all, and `nox -s pytorch jax --install-only` makes two"
-        )
+        how = "`nox -s pytorch jax --install-only` makes two"
+        raise RequestError(f"it takes two frameworks with an environment in .nox: {how}")
     return pythons
 
 
@@ -70,7 +64,7 @@ def short_runs(results: Path, chapter: str, name: str, *flags: str) -> Runs:
         for framework, python in pythons.items()
     ]
     begun = time.perf_counter()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for line in pool.map(run, pythons, commands):
             print(line, flush=True)
     print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
