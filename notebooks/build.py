@@ -23,8 +23,6 @@ FIGURES: Final = {
 }
 """Pictures that are files, because the README shows them."""
 
-REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
-
 
 def built() -> Iterator[tuple[Path, str, bool]]:
     """Each figure and notebook: its path, its text, and whether its outputs are of its code."""
@@ -54,7 +52,8 @@ def stale() -> Iterator[str]:
 def check() -> None:
     """Raises RunError with the first stale notebooks and their number."""
     if paths := list(stale()):
-        raise RunError(f"{len(paths)} are stale, such as {', '.join(paths[:4])}: {REMEDY}")
+        remedy = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
+        raise RunError(f"{len(paths)} are stale, such as {', '.join(paths[:4])}: {remedy}")
     print("all notebooks are as their text and listings say")
 
 

@@ -86,14 +86,16 @@ def differences(ours: RecordedRun, expected: RecordedRun) -> list[Difference]:
     return found
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | Cell | float]]) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints a table as text; a heading may have several lines."""
-    texts = [[in_digits(x) if isinstance(x, float) else x for x in row] for row in rows]
-    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(
-        table(headings, texts)
-    )
+    texts = [[in_digits(cell) for cell in row] for row in rows]
+    console = Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False)
+    console.print(table(headings, texts))
 
 
-def in_digits(number: float) -> str:
-    """Three digits; of very small and large numbers two, and a power of ten."""
-    return f"{number:.3g}" if number == 0 or 1e-2 <= abs(number) < 1e4 else f"{number:.1e}"
+def in_digits(cell: object) -> str | Cell:
+    """A number in three digits, very small and large ones as powers of ten; others as they are."""
+    if isinstance(cell, float | np.floating):
+        number = float(cell)
+        return f"{number:.3g}" if number == 0 or 1e-2 <= abs(number) < 1e4 else f"{number:.1e}"
+    return cell if isinstance(cell, tuple) else str(cell)

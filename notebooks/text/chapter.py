@@ -59,11 +59,6 @@ class Cell:
     only: Sequence[str]
 
 
-def slug(heading: str) -> str:
-    """A heading as an anchor: small letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
-
-
 def blocks(name: str) -> list[Cell]:
     """Prose and blocks of a chapter, of all frameworks. Raises RunError if it cannot be read.
 
@@ -74,7 +69,8 @@ def blocks(name: str) -> list[Cell]:
     try:
         for kind, words, body, only in _parts(text, FRAMEWORKS):
             if kind == "prose" and (heading := re.match(r"#+ (.+)", body)):
-                section, count = slug(heading[1])[:48], 0
+                anchor = re.sub(r"[^a-z0-9]+", "-", heading[1].lower()).strip("-")
+                section, count = anchor[:48], 0
             count += kind != "setup"
             place = kind if kind == "setup" else f"{section}-{count}"
             read.append(Cell(place, kind, words, body, only))

@@ -49,8 +49,8 @@ class Explorer(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The figure; Python and its script are in the folder of assets."""
-        assets = "../" * self.env.docname.count("/") + "_static"
-        assets = assets if runtime.is_there() else ""
+        above = "../" * self.env.docname.count("/")
+        assets = f"{above}_static" if runtime.is_there() else ""
         markup = exclude_from_search(explorer(self.arguments[0], assets))
         return [nodes.raw("", markup, format="html")]
 
