@@ -38,12 +38,9 @@ def take_steps(
     devices: Sequence[Any],
     weights: Mapping[str, Array],
     minibatch: tuple[Array, Array],
-    *,
-    steps: int = 3,
-    lr: float = 0.05,
     **options: Any,
 ) -> Steps:
-    """Trains on one minibatch, `steps` times; `options` are those of the chapter.
+    """Trains on one minibatch, three times; `options` are those of the chapter.
 
     Raises ValueError if the strategy does not work on these devices.
     """
@@ -52,7 +49,7 @@ def take_steps(
     if refusal := chosen.refusal(len(devices)):
         raise ValueError(refusal)
     trainer: Any = chapter.trainer(weights, devices, chosen)
-    losses = [float(trainer.train_batch(X, y, lr)) for _ in range(steps)]
+    losses = [float(trainer.train_batch(X, y, 0.05)) for _ in range(3)]
     counted, events = trainer.usage(len(y))
     predicted = chosen.usage(len(devices), len(y), next(iter(weights.values())).itemsize)
     return Steps(losses, trainer.export(), predicted, counted, events)

@@ -124,8 +124,9 @@ class Board:
 
     def names(self, x: float, y: float) -> Iterator[str]:
         """The names of devices and chunks along the edges of a panel."""
-        prefixes, last = ("device ", "dev ", "d", ""), self.schedule.devices - 1
-        long = next(each for each in prefixes if not each or svg.fits(f"{each}{last}", self.pitch))
+        last = self.schedule.devices - 1
+        names = "device ", "dev ", "d"
+        long = next(name for name in names if svg.fits(f"{name}{last}", self.pitch))
         for device in range(self.schedule.devices):
             middle = x + self.labels + (device + 0.5) * self.pitch
             yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")

@@ -108,18 +108,16 @@ def cells(name: str, framework: str | None) -> Iterator[Cell]:
     """
     listings = Listings()
     for cell in blocks(name):
-        if framework in (None, *cell.only):
-            yield replace(cell, text=_text(cell, str(framework), listings))
-
-
-def _text(cell: Cell, framework: str, listings: Listings) -> str:
-    """The text of a cell in a framework."""
-    words, code = (text.replace("{framework}", framework) for text in (cell.words, cell.text))
-    if cell.kind == "setup":
-        return SETUP.replace("{arguments}", words)
-    if cell.kind not in ("listing", "solution", "cell"):
-        return cell.text
-    file, *names = words.split() or [""]
-    path = (ROOT if "/" in file else ROOT / "frameworks" / framework) / file
-    listing = listings.cell(path, names) if names else ""
-    return "\n\n\n".join(filter(None, [listing, code.strip("\n")]))
+        if framework not in (None, *cell.only):
+            continue
+        words = cell.words.replace("{framework}", str(framework))
+        if cell.kind == "setup":
+            yield replace(cell, text=SETUP.replace("{arguments}", words))
+        elif cell.kind in ("listing", "solution", "cell"):
+            file, *names = words.split() or [""]
+            path = (ROOT if "/" in file else ROOT / "frameworks" / str(framework)) / file
+            code = cell.text.replace("{framework}", str(framework)).strip("\n")
+            listing = listings.cell(path, names) if names else ""
+            yield replace(cell, text="\n\n\n".join(filter(None, [listing, code])))
+        else:
+            yield cell

@@ -22,7 +22,10 @@ Notebook = Any
 
 FOLDED: Final = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 SHOW: Final = "show(pictures."
-KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
+METADATA: Final = {
+    "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+    "language_info": {"name": "python", "file_extension": ".py"},
+}
 
 NOTEBOOKS: Final = (*((name, of) for of in FRAMEWORKS for name in CHAPTERS), (SHARED, None))
 """Chapters and their frameworks; the shared chapter has none."""
@@ -35,11 +38,9 @@ def path_of(name: str, framework: str | None) -> Path:
 
 def notebook(name: str, framework: str | None) -> Notebook:
     """The notebook of a chapter in a framework, without outputs."""
-    shown = [cell for cell in cells(name, framework) if cell.kind != "explorer"]
-    nb = new_notebook(cells=[_cell(cell, framework) for cell in shown])
-    language = {"name": "python", "file_extension": ".py"}
-    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": language})
-    return nb
+    read_cells = (cell for cell in cells(name, framework) if cell.kind != "explorer")
+    shown = [_cell(cell, framework) for cell in read_cells]
+    return new_notebook(cells=shown, metadata=nbformat.from_dict(METADATA))
 
 
 def _cell(cell: Cell, framework: str | None) -> Any:

@@ -52,10 +52,8 @@ class SourceFile:
         return [name for name in [*self.imports, *self.definitions] if name in used - bound]
 
 
-@cache
-def source_file(path: Path) -> SourceFile:
-    """The file, read once."""
-    return SourceFile(path)
+source_file: Final = cache(SourceFile)
+"""The file of a path, read once."""
 
 
 def single_imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:

@@ -10,7 +10,6 @@ import sys
 from typing import Any, Final
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -55,7 +54,7 @@ class Explorer(SphinxDirective):
         return [nodes.raw("", markup, format="html")]
 
 
-class CommandHelp(Directive):
+class CommandHelp(SphinxDirective):
     """The `--help` of a command, when the site is built."""
 
     required_arguments = 1
