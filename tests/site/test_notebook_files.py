@@ -12,6 +12,7 @@ from common.backends.frameworks import FRAMEWORKS
 from notebooks.execute import failure, main
 from notebooks.text import notebook as files
 from notebooks.text.notebook import is_run, path_of, read
+from notebooks.web.chapters import outputs
 
 ROOT = Path(__file__).parents[2]
 STALE = "from notebooks.build import stale; print(*stale(), sep='\\n')"
@@ -103,3 +104,11 @@ def test_a_run_is_not_stale_and_a_cell_that_fails_is_named(
     assert failure(nbformat.v4.new_notebook(cells=[cell])) == (
         "cell bad wrote to standard error: careful"
     )
+
+
+def test_the_site_shows_texts_with_those_beside_them_and_pictures() -> None:
+    printed = nbformat.v4.new_output("stream", name="stdout", text="\x1b[31m1\n")
+    result = nbformat.v4.new_output("execute_result", {"text/plain": "2"})
+    picture = nbformat.v4.new_output("display_data", {"image/svg+xml": "<svg/>", "text/plain": "a"})
+    cell = nbformat.v4.new_code_cell("", outputs=[printed, result, picture])
+    assert list(outputs(cell)) == [("text", "1\n2\n"), ("markup", "<svg/>")]
