@@ -38,6 +38,8 @@ def take_steps(
     devices: Sequence[Any],
     weights: Mapping[str, Array],
     minibatch: tuple[Array, Array],
+    *,
+    lr: float = 0.05,
     **options: Any,
 ) -> Steps:
     """Trains on one minibatch, three times; `options` are those of the chapter.
@@ -49,7 +51,7 @@ def take_steps(
     if refusal := chosen.refusal(len(devices)):
         raise ValueError(refusal)
     trainer: Any = chapter.trainer(weights, devices, chosen)
-    losses = [float(trainer.train_batch(X, y, 0.05)) for _ in range(3)]
+    losses = [float(trainer.train_batch(X, y, lr)) for _ in range(3)]
     counted, events = trainer.usage(len(y))
     predicted = chosen.usage(len(devices), len(y), next(iter(weights.values())).itemsize)
     return Steps(losses, trainer.export(), predicted, counted, events)
