@@ -45,7 +45,7 @@ def commands(flags: argparse.Namespace) -> Iterator[list[str]]:
 def passes(command: Sequence[str]) -> bool:
     """Whether a command ends well; whatever ends this process ends that one in order, too."""
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
-    running = subprocess.Popen(command, process_group=0)
+    running = subprocess.Popen(command, stderr=subprocess.STDOUT, process_group=0)
     try:
         return running.wait() == 0
     except BaseException:

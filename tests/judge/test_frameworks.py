@@ -15,7 +15,7 @@ from common.chapters.scratch import ScratchOptions
 from common.judge.judgement import in_framework, judge
 
 SLIPS = """
-tensorflow | model | (h2, | (tf.reshape(h2, (-1, 800)), | lenet flattened with channels last
+tensorflow | model | (dense(X, | (dense(tf.reshape(X, (-1, 800)), | flattened with channels last
 tensorflow | step | (lr * | (2 * lr * | the gradient is the right one × 2
 tensorflow | allreduce | = data[0] | = 2 * data[0] | device 0 has 2 times the sum
 pytorch | model | avg_pool2d(r | F.max_pool2d(kernel_size=2, input=r | with the largest entries
