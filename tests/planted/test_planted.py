@@ -74,7 +74,6 @@ def test_the_page_has_a_row_for_every_bug() -> None:
     assert len([hint for hint in hints if hint != "–"]) >= 30
 
 
-@pytest.mark.only(*FRAMEWORKS)
 @pytest.mark.only("pytorch", "mxnet")
 def test_a_bug_turns_runs_red_that_are_green_without_it(framework: str) -> None:
     done = python("-m", "planted", *RUN, "--framework", framework)
