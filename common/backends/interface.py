@@ -80,7 +80,7 @@ class DeviceRequest:
         """Raises RequestError if it is for more GPUs than a framework sees."""
         if self.kind == "cpu" or self.count <= gpus:
             return
-        what = f"{framework} sees {gpus} GPUs here, not {self.count}"
+        what = f"{framework} sees {gpus} GPU{'s' * (gpus != 1)} here, not {self.count}"
         how = "ask for fewer --devices or for --device-kind cpu"
         raise RequestError(f"{what}: {how}; docs/gpu.md tells why that may be")
 

@@ -65,13 +65,15 @@ def words(schedule: Schedule, number: int) -> str:
     if number == 0:
         cut = "whole" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
         return f"Start: each of {schedule.devices} devices has a vector, {cut}."
-    transfers = schedule.rounds[number - 1]
+    transfers, k = schedule.rounds[number - 1], schedule.devices
     share = Fraction(len(transfers[0].chunks), schedule.chunks)
     what = "the vector" if share == 1 else f"{share} of the vector"
     does = "added" if transfers[0].adds else "copied"
     way = f"device {', '.join(f'{t.source} to {t.target}' for t in transfers)}"
-    if len(transfers) == schedule.devices * (schedule.devices - 1):
+    if len(transfers) == k * (k - 1):
         way = "every device to every other"
+    elif [t.target for t in transfers] == [(device + 1) % k for device in range(k)]:
+        way = "every device to the next, the last to the first"
     return f"Round {number} of {len(schedule.rounds)}: {what} is {does}, from {way}."
 
 
@@ -125,8 +127,8 @@ class Board:
     def names(self, x: float, y: float) -> Iterator[str]:
         """The names of devices and chunks along the edges of a panel."""
         last = self.schedule.devices - 1
-        names = "device ", "dev ", "d"
-        long = next(name for name in names if svg.fits(f"{name}{last}", self.pitch))
+        names = "device ", "dev ", "d", ""
+        long = next(name for name in names if not name or svg.fits(f"{name}{last}", self.pitch))
         for device in range(self.schedule.devices):
             middle = x + self.labels + (device + 0.5) * self.pitch
             yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")

@@ -78,8 +78,13 @@ def test_words_say_which_device_sends_to_which() -> None:
         ("tree", "device 1 to 0, 3 to 2"),
         ("halving", "device 0 to 2, 1 to 3, 2 to 0, 3 to 1"),
         ("sharded", "every device to every other"),
+        ("ring", "every device to the next, the last to the first"),
     ):
         assert words(SCHEDULES[algorithm](4), 1).endswith(f" is added, from {way}.")
+
+
+def test_columns_of_many_devices_have_bare_numbers() -> None:
+    assert ">15</text>" in pictures.draw('allreduce("ring", 16)')
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
