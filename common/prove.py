@@ -33,7 +33,8 @@ def commands(flags: argparse.Namespace) -> Iterator[list[str]]:
     for framework, python in pythons.items():
         grid = [python, "-m", "common.grid", framework, f"--out={flags.out}"]
         on_gpus = gpus and framework not in flags.without_gpu
-        for command in [grid, [*grid, *gpus]] if on_gpus else [grid]:
+        # Those on GPUs first: where there are too few, it says so at once.
+        for command in [[*grid, *gpus], grid] if on_gpus else [grid]:
             yield command
             if more:
                 yield [*command, *more]
