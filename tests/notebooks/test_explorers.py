@@ -18,7 +18,7 @@ from notebooks.drawing.steps import EXAMPLE
 from notebooks.drawing.storyboard import words
 from notebooks.explorers.figures import FIGURES, answer, explorer
 from notebooks.explorers.forms import STEPS
-from notebooks.explorers.record import REFUSAL
+from notebooks.explorers.pipeline import REFUSAL
 from notebooks.web import runtime
 
 LINKS = {"pipeline": 4, "memory": 5, "overlap": 2}
