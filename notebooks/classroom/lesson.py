@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
+from uuid import uuid4
 
 from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import ALONE, Chapter, DeviceRequest
@@ -21,10 +22,11 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.command import path
 from common.training.loop import Outcome, Training
-from common.training.reporter import closing_line, introduction
+from common.training.reporter import Reporter, closing_line, introduction
 from common.training.run import starting_weights
 from notebooks.classroom.experiment import in_processes
-from notebooks.classroom.live import Live, show as show
+from notebooks.drawing.pictures import mime_bundle
+from notebooks.drawing.plots import curves
 
 FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
 """Flags that a notebook may not set: its devices are fixed, and it writes nothing."""
@@ -138,3 +140,38 @@ class Lesson:
 def loaded(name: str, folder: Path | None) -> Dataset:
     """A data set: Fashion-MNIST, or the synthetic one where it is missing."""
     return load(name, folder, print)
+
+
+def show(svg: str, **how: Any) -> None:
+    """Shows a picture in a notebook; `how` is for IPython's `display`."""
+    if "ipykernel" in sys.modules:  # not in a script
+        from IPython import display
+
+        display.display(mime_bundle(svg), raw=True, **how)
+
+
+class Live(Reporter):
+    """The curve of one run, and its notices, in the cell that trains."""
+
+    def __init__(self, config: Config, outcome: Outcome, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self.config, self.outcome = config, outcome
+        self.place, self.drawn = uuid4().hex, False
+
+    def notice(self, text: str) -> None:
+        """Prints a line, unless quiet."""
+        if not self.quiet:
+            print(text, flush=True)
+
+    def epoch(self, *_: object) -> None:
+        """An epoch is done."""
+        self.draw(self.outcome)
+
+    def draw(self, outcome: Outcome) -> None:
+        """Draws the run so far, in the place of the picture before."""
+        if not self.quiet:
+            title = f"{self.config.framework}, devices: {self.config.devices}"
+            accuracies = [epoch.test_accuracy for epoch in outcome.epochs]
+            svg = curves(title, outcome.losses, accuracies)
+            show(svg, display_id=self.place, update=self.drawn)
+            self.drawn = True
