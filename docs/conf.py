@@ -13,7 +13,6 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx.ext.autodoc",
-    "notebooks.web.chapters",
     "notebooks.web.directives",
 ]
 exclude_patterns = ["**/.*"]

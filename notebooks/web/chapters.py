@@ -6,12 +6,9 @@ a tab for each framework.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import PurePath
 from typing import Any, Final
-
-from sphinx.application import Sphinx
 
 from common.backends.frameworks import FRAMEWORKS
 from notebooks.drawing.pictures import SVG
@@ -91,12 +88,12 @@ def code(cell: Cell, printed: list[Output]) -> str:
     return content
 
 
-def tabs(parts: Mapping[str | None, list[str]]) -> str:
+def tabs(parts: Sequence[list[str]]) -> str:
     """A tab for each framework that has a part."""
     items = [
-        directive("tab-item", label, f":sync: {name}\n\n" + "\n\n".join(parts[name]), ":::::")
-        for name, label in LABELS.items()
-        if parts[name]
+        directive("tab-item", LABELS[name], f":sync: {name}\n\n" + "\n\n".join(texts), ":::::")
+        for name, texts in zip(FRAMEWORKS, parts, strict=True)
+        if texts
     ]
     return directive("tab-set", "", ":sync-group: framework\n\n" + "\n\n".join(items), "::::::")
 
@@ -104,32 +101,12 @@ def tabs(parts: Mapping[str | None, list[str]]) -> str:
 def page(name: str) -> str:
     """The MyST of a chapter: what frameworks have alike, and tabs of what differs."""
     frameworks = FRAMEWORKS if name in CHAPTERS else (None,)
-    columns = {framework: shown(name, framework) for framework in frameworks}
-    rows = [
-        {of: column[block.id] for of, column in columns.items() if block.id in column}
-        for block in blocks(name)
-    ]
-
-    def differs(row: Mapping[str | None, str]) -> bool:
-        return row.keys() != columns.keys() or len(set(row.values())) > 1
-
+    columns = [shown(name, framework) for framework in frameworks]
+    rows = [[texts.get(block.id) for texts in columns] for block in blocks(name)]
     parts = []
-    for split, group in groupby(rows, differs):
-        if split:
-            several = list(group)
-            parts.append(tabs({of: [row[of] for row in several if of in row] for of in columns}))
+    for differ, group in groupby(rows, lambda row: len(set(row)) > 1):
+        if differ:
+            parts.append(tabs([list(filter(None, texts)) for texts in zip(*group, strict=True)]))
         else:
-            parts += [next(iter(row.values())) for row in group]
+            parts += [str(row[0]) for row in group]
     return "\n\n".join(parts)
-
-
-def write_blocks(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Replaces the text of a chapter when Sphinx has read it."""
-    if PurePath(name).parent.name == TEXTS.name:
-        source[0] = page(PurePath(name).name)
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Registers the replacement."""
-    app.connect("source-read", write_blocks)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Directives for this site: pictures, explorers, help of commands, maths without scripts.
+"""What Sphinx needs for this site: chapters, figures, help of commands, maths without scripts.
 
 Listed as an extension in docs/conf.py.
 """
@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import PurePath
 from typing import Any, Final
 
 from docutils import nodes
@@ -16,9 +17,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from notebooks.drawing import pictures
 from notebooks.explorers.figures import explorer
+from notebooks.text.chapter import TEXTS
 from notebooks.text.sources import ROOT
 from notebooks.web import runtime
-from notebooks.web.chapters import exclude_from_search
+from notebooks.web.chapters import exclude_from_search, page
 
 SHORTER: Final = {
     r"Annotated\[([^,]+), (?:[^][]|\[[^]]*\])*\]": r"\1",
@@ -29,29 +31,20 @@ SHORTER: Final = {
 """Types as they are spelled out, with checks, and their names in common/base/arrays.py."""
 
 
-class Picture(SphinxDirective):
-    """A picture of notebooks/drawing/pictures.py, as in the texts of the chapters."""
+class Figure(SphinxDirective):
+    """A picture of notebooks/drawing/pictures.py, or an explorer by its name."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """The picture as SVG in the page."""
-        svg = exclude_from_search(pictures.draw(self.arguments[0]))
-        return [nodes.raw("", f'<div class="shown-picture">\n{svg}\n</div>', format="html")]
-
-
-class Explorer(SphinxDirective):
-    """A figure in which a reader changes a plan or steps through it, by its name."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """The figure; Python and its script are in the folder of assets."""
-        above = "../" * self.env.docname.count("/")
-        assets = f"{above}_static" if runtime.is_there() else ""
-        markup = exclude_from_search(explorer(self.arguments[0], assets))
-        return [nodes.raw("", markup, format="html")]
+        """The figure in the page; an explorer's Python and script are in the folder of assets."""
+        if self.name == "picture":
+            markup = f'<div class="shown-picture">\n{pictures.draw(self.arguments[0])}\n</div>'
+        else:
+            above = "../" * self.env.docname.count("/")
+            markup = explorer(self.arguments[0], f"{above}_static" if runtime.is_there() else "")
+        return [nodes.raw("", exclude_from_search(markup), format="html")]
 
 
 class CommandHelp(SphinxDirective):
@@ -83,6 +76,12 @@ def maths(translator: Any, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def write_blocks(_app: Sphinx, name: str, source: list[str]) -> None:
+    """Replaces the text of a chapter when Sphinx has read it."""
+    if PurePath(name).parent.name == TEXTS.name:
+        source[0] = page(PurePath(name).name)
+
+
 def bring_python(app: Sphinx, failure: Exception | None) -> None:
     """Puts Python beside the assets of a site that is complete."""
     if failure is None and app.builder.format == "html" and runtime.is_there():
@@ -90,10 +89,11 @@ def bring_python(app: Sphinx, failure: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Registers the directives and the renderer of formulas."""
-    app.add_directive("picture", Picture)
-    app.add_directive("explorer", Explorer)
+    """Registers the directives, the texts of chapters and the renderer of formulas."""
+    app.add_directive("picture", Figure)
+    app.add_directive("explorer", Figure)
     app.add_directive("command-help", CommandHelp)
+    app.connect("source-read", write_blocks)
     app.connect("build-finished", bring_python)
     app.connect("autodoc-process-signature", shorter_signature)
     app.add_html_math_renderer("mathml", (maths, None), (maths, None))
