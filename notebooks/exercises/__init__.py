@@ -1,1 +1,1 @@
-"""The solutions of the exercises, by chapter; each has a test."""
+"""The solutions of the exercises; each has a test."""

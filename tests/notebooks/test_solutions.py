@@ -17,8 +17,8 @@ from common.judge.judgement import judge
 from common.models import nets
 from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import Link, seconds
-from notebooks.exercises import multiple_gpus as solutions, parity, write_it
-from notebooks.exercises.allreduce import ring_beats_halving_from
+from notebooks.exercises import solutions, write_it
+from notebooks.exercises.solutions import ring_beats_halving_from
 from notebooks.exercises.wrong import mended
 from notebooks.text.chapter import cells
 
@@ -99,7 +99,7 @@ def test_a_variance_over_one_less_is_larger_by_as_much_as_a_run_finds() -> None:
     for _ in range(2):
         over_n += nets.MOMENTUM * (seen.var() - over_n)
         over_less += nets.MOMENTUM * (seen.var(ddof=1) - over_less)
-    assert parity.excess(96, 2, float(seen.var())) == pytest.approx(over_less / over_n - 1)
+    assert solutions.excess(96, 2, float(seen.var())) == pytest.approx(over_less / over_n - 1)
 
 
 @pytest.fixture(scope="module")

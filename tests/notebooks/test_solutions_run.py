@@ -13,7 +13,7 @@ from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
 from common.data.dataset import pixels
 from notebooks.classroom.splits import take_steps
-from notebooks.exercises import multiple_gpus as solutions
+from notebooks.exercises import solutions
 
 DATA = pixels(IMAGES[:40], "float64"), LABELS[:40].astype(np.int64)
 OPTIONS = ScratchOptions()

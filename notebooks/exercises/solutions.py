@@ -1,4 +1,4 @@
-"""Solutions of the exercises, for every framework: `chapter` is a `Chapter` of its backend."""
+"""Solutions of the chapters' exercises; `chapter` is a `Chapter` of a framework's backend."""
 
 import math
 import time
@@ -8,20 +8,25 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise, product
 from statistics import fmean
-from typing import Any, NamedTuple, SupportsFloat, SupportsInt, TypeVar
+from typing import Any, Final, NamedTuple, SupportsFloat, SupportsInt, TypeVar
 
 import numpy  # `np` is MXNet's in its notebooks
 
 from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
-from common.parallel.schedules import Schedule, execute
+from common.models.nets import MOMENTUM
+from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.scaling.cluster import ITEM, Link, path, seconds
 from common.trainers.scratch import FromScratch
 from common.training.loop import accuracy
 
 Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their classes (n,)
 
 T = TypeVar("T")
+
+LARGEST: Final = 2**40
+"""The length at which the search for a faster ring ends."""
 
 
 class Trial(NamedTuple):
@@ -186,3 +191,69 @@ def carry_out(schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
     held = [numpy.array_split(vector, schedule.chunks) for vector in vectors]
     execute(schedule, held, receive=lambda chunk, target: chunk.copy())
     return [numpy.concatenate(chunks) for chunks in held]
+
+
+def busiest_traffic(algorithm: str, k: int, sizes: Sequence[int]) -> tuple[int, int]:
+    """Messages and bytes of the busiest device if each tensor is summed by itself.
+
+    The bytes stay the same, up to the rounding of chunks. With t tensors there are t times as many
+    messages, and each costs its latency: so frameworks put gradients together.
+    """
+    paths = [path(SCHEDULES[algorithm](k), size) for size in sizes]
+    return sum(route.messages for route in paths), sum(ITEM * route.moved for route in paths)
+
+
+def ring_beats_halving_from(k: int, link: Link) -> int | None:
+    """The number of entries from which a ring is faster than halving; None if it never is.
+
+    If k is a power of two, halving sends as little in fewer messages. Otherwise the devices beyond
+    the largest power send whole vectors, so that halving sends more than twice as much, and for
+    long vectors the ring's many small messages cost less.
+    """
+
+    def ring_wins(entries: int) -> bool:
+        return seconds("ring", k, entries, link) < seconds("halving", k, entries, link)
+
+    if not ring_wins(LARGEST):
+        return None
+    few, enough = 0, LARGEST
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if ring_wins(middle) else (middle, enough)
+    return enough
+
+
+def share_replaced(share: float, steps: int) -> float:
+    """The share of a statistic that is replaced after `steps`, if each step replaces `share`."""
+    return 1 - math.pow(1 - share, steps)
+
+
+def riddle_1(factor: float, steps: int) -> float:
+    """The momentum of batch normalization: each step replaces a hundredth instead of a tenth.
+
+    Training normalizes by the minibatch's mean and variance, so logits, gradients, losses and
+    trained weights are right. Evaluation normalizes by the running statistics, so the last logits
+    are off. The running means start at 0 and are `factor` times the right ones, which gives the
+    share that each step replaced. If 0.99, the share of the old value, is taken for 0.1, the share
+    of the new one, the same net is trained, but accuracies differ.
+    """
+    return 1 - math.pow(1 - factor * share_replaced(MOMENTUM, steps), 1 / steps)
+
+
+def riddle_2(factor: float, examples: int) -> float:
+    """The gradient of the summed loss instead of the mean loss.
+
+    Logits and the first loss are right. Every tensor of the first gradient is the right one times
+    the batch size, with a residual of rounding: a missing division, not a wrong formula. The result
+    is 1. From the second step on everything is off, because the steps are too long.
+    """
+    return factor / examples
+
+
+def excess(n: int, steps: int, variance: float) -> float:
+    """The excess of a running variance over n - 1, relative to the one over n.
+
+    It starts at 1, and each of the `steps` sees the same `variance` of n numbers.
+    """
+    share = share_replaced(MOMENTUM, steps)
+    return share * variance / (n - 1) / (1 - share + share * variance)
