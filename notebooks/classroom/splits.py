@@ -67,10 +67,8 @@ def side_by_side(steps: Steps) -> str:
     devices = range(len(steps.counted.messages))
     wide = COLUMN * len(devices)
     names = "".join(f"{f'device {i}':>{COLUMN}}" for i in devices)
-    lines = [
-        f"{'bytes':<18}{'predicted':>{wide}} |{'counted':>{wide}}",
-        f"{'':<18}{names} |{names}",
-    ]
+    lines = [f"{'bytes':<18}{'predicted':>{wide}} |{'counted':>{wide}}"]
+    lines.append(f"{'':<18}{names} |{names}")
     for name, pair in rows:
         if any(chain(*pair)):
             columns = ["".join(f"{n:>{COLUMN},}" for n in figures) for figures in pair]

@@ -1,6 +1,6 @@
 """Steps of the chapter's large model: what overlaps, memory over time, plans side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Final
@@ -130,23 +130,18 @@ def memory_over_time(*names: str) -> str:
         for kind in STACKED:
             heights = (kept[kind] * high / max(peaks) for _, kept in curve)
             below, tops = tops, [y - part for y, part in zip(tops, heights, strict=True)]
-            shapes.append(_area(edges, below, tops, *KINDS[kind]))
+            sides = [*zip(edges[1:], tops, strict=True)]  # up to each height, then along it
+            sides += zip(edges[-2::-1], below[::-1], strict=True)
+            steps = "".join(f"V{svg.number(y)}H{svg.number(x)}" for x, y in sides)
+            data = f"M{MARGIN} {svg.number(below[0])}{steps}Z"
+            part, share = KINDS[kind]
+            shapes.append(f'<path {svg.classes(part)} d="{data}" fill-opacity="{share}"/>')
         line = svg.number(26 + high * (1 - card / max(peaks)))
         blocks.append((high + 34, [*shapes, svg.path(f"M{MARGIN} {line}h{wide}", "adds")]))
     described = f"Bytes by kind, from the first pass to the update; a line at {card / 1e9:.0f} GB."
     meanings = {kind.replace("momentum", "optimizer"): KINDS[kind] for kind in STACKED}
     title = f"Memory through a step: {', '.join(names)}"
     return plans.stacked(title, described, *blocks, plans.legend(meanings))
-
-
-def _area(
-    edges: Sequence[float], below: Sequence[float], above: Sequence[float], part: str, share: float
-) -> str:
-    """Steps between two heights, each from one edge to the next."""
-    sides = [*zip(edges[1:], above, strict=True), *zip(edges[-2::-1], below[::-1], strict=True)]
-    steps = "".join(f"V{svg.number(y)}H{svg.number(x)}" for x, y in sides)
-    data = f"M{svg.number(edges[0])} {svg.number(below[0])}{steps}Z"
-    return f'<path {svg.classes(part)} d="{data}" fill-opacity="{share}"/>'
 
 
 def compare(base: Scenario, variants: Mapping[str, Mapping[str, Any]]) -> str:

@@ -25,7 +25,6 @@ LINES: Final = (
     "A solid arrow adds, a dashed one copies.",
 )
 
-
 Sum = tuple[int, ...]
 """The devices whose values are in a sum."""
 

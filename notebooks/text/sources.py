@@ -30,7 +30,9 @@ class SourceFile:
         self.definitions: dict[str, Definition] = {}
         for node in ast.parse(text).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self.imports |= single_imports(node)
+                for alias in node.names:
+                    single = type(node)(**{**vars(node), "names": [alias]})
+                    self.imports[alias.asname or alias.name] = ast.unparse(single)
             elif isinstance(node, Definition):
                 self.definitions |= dict.fromkeys(names_of(node), node)
 
@@ -39,8 +41,7 @@ class SourceFile:
         if name not in self.definitions:
             raise RunError(f"{self.path.relative_to(ROOT)} defines no {name!r}")
         node = self.definitions[name]
-        decorators = getattr(node, "decorator_list", [])
-        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+        first = min(part.lineno for part in [node, *getattr(node, "decorator_list", [])])
         return "\n".join(self.lines[first - 1 : node.end_lineno])
 
     def needs(self, name: str) -> list[str]:
@@ -54,16 +55,6 @@ class SourceFile:
 
 source_file: Final = cache(SourceFile)
 """The file of a path, read once."""
-
-
-def single_imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """By each name that an import binds: the import of only this name."""
-    start = f"from {node.module} import" if isinstance(node, ast.ImportFrom) else "import"
-    return {
-        alias.asname or alias.name: f"{start} {alias.name}"
-        + (f" as {alias.asname}" if alias.asname not in (None, alias.name) else "")
-        for alias in node.names
-    }
 
 
 def names_of(node: Definition) -> list[str]:

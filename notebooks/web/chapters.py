@@ -39,11 +39,8 @@ def outputs(cell: Any) -> Iterator[Output]:
         if drawn:
             yield from (("markup", output["data"][SVG]) for output in group)
         else:
-            yield "text", COLOURS.sub("", "".join(map(_text, group)))
-
-
-def _text(output: Any) -> str:
-    return str(output.get("text") or output["data"]["text/plain"] + "\n")
+            texts = [each.get("text") or each["data"]["text/plain"] + "\n" for each in group]
+            yield "text", COLOURS.sub("", "".join(texts))
 
 
 def directive(name: str, argument: str, content: str = "", mark: str = "`````") -> str:
