@@ -34,37 +34,20 @@ def test_every_stage_passes_every_microbatch_both_ways_after_what_that_needs(
 
 
 @given(stages, microbatches)
-def test_1f1b_saves_memory_and_not_time(p: int, m: int) -> None:
-    ends = {}
-    for name in ("gpipe", "1f1b"):
-        stage_passes = order(name, p, m)
+def test_time_and_memory_are_those_of_the_papers(p: int, m: int) -> None:
+    most = {"naive": [1] * p, "gpipe": [m] * p, "zb1": [min(m, p)] * p}
+    most["1f1b"] = [min(m, p - stage) for stage in range(p)]
+    ends = {"naive": 3 * p * m, "zb1": 3 * m + p - 1 + max(0, p - m)}
+    for name in IN_FLIGHT:
+        stage_passes, end = order(name, p, m), ends.get(name, 3 * (m + p - 1))
         events = simulate(stage_passes)
-        ends[name] = max(event.end for event in events)
-        assert bubble(events, p) == pytest.approx((p - 1) / (m + p - 1))
-        live = [most_live(passes) for passes in stage_passes]
-        assert live == [m if name == "gpipe" else min(m, p - stage) for stage in range(p)]
-    assert ends["gpipe"] == ends["1f1b"] == 3 * (m + p - 1)
-
-
-@given(stages, microbatches)
-def test_zb1_saves_time_and_the_first_device_keeps_as_much(p: int, m: int) -> None:
-    stage_passes = order("zb1", p, m)
-    ends = [max(x.end for x in simulate(each)) for each in (stage_passes, order("1f1b", p, m))]
-    assert ends == [3 * m + p - 1 + max(0, p - m), 3 * (m + p - 1)]
-    assert ends[0] < ends[1] or p == 1
-    assert [most_live(passes) for passes in stage_passes] == [min(m, p)] * p
+        assert max(event.end for event in events) == end
+        assert bubble(events, p) == pytest.approx(1 - 3 * m / end)
+        assert [most_live(passes) for passes in stage_passes] == most[name]
     lengths = {"forward": 2, "input": 3, "weights": 1}
-    events = simulate(stage_passes, lambda step: lengths[step.kind])
+    events = simulate(order("zb1", p, m), lambda step: lengths[step.kind])
     if m >= p:  # the bubble is (p - 1) (F + B - W), as W is the shortest
         assert max(event.end for event in events) == 6 * m + 4 * (p - 1)
-
-
-@given(stages, microbatches)
-def test_naively_one_stage_works_at_a_time(p: int, m: int) -> None:
-    stage_passes = order("naive", p, m)
-    events = simulate(stage_passes)
-    assert max(event.end for event in events) == 3 * p * m
-    assert {most_live(passes) for passes in stage_passes} == {1}
 
 
 def test_stages_have_as_equal_work_as_can_be() -> None:

@@ -1,4 +1,4 @@
-"""What schedules take is what the page's formulas say, and what is measured."""
+"""Every schedule sums, and what it takes is what the page's formulas say, and what is measured."""
 
 from collections.abc import Sequence
 from math import ceil, log2
@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+import walked
 
 from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES
@@ -24,18 +25,18 @@ def test_a_schedule_takes_what_the_page_says(name: str, k: int) -> None:
         "halving": 2 * (p - 1) * n // p + 2 * n * extra,
     }.get(name, 2 * (k - 1) * n // k)
     messages = {"tree": 2 * levels, "halving": 2 * int(log2(k)) + 2 * extra}
-    found = path(SCHEDULES[name](k), n)
+    schedule = SCHEDULES[name](k)
+    found = path(schedule, n)
     assert (found.messages, found.moved) == (messages.get(name, 2 * (k - 1)), moved)
     assert found.added == moved // 2
     link = Link(latency=3.0, per_byte=5.0, per_byte_added=7.0)
     expected = 3 * found.messages + 5 * 4 * moved + 7 * 4 * moved // 2
     assert seconds(name, k, n, link) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("name", ["ring", "sharded"])
-def test_where_k_does_not_divide_n_the_largest_chunk_counts(name: str) -> None:
-    found = path(SCHEDULES[name](3), 10)
-    assert (found.moved, found.added) == (4 * 4, 2 * 4)
+    assert len(schedule.rounds) == (2 if name in ("star", "sharded") else found.messages)
+    sent, received = zip(*schedule.traffic(n), strict=True)
+    assert (sent, sum(sent)) == (received, 2 * (k - 1) * n)
+    *_, sums = walked.sums(schedule)
+    assert (sums == 2**k - 1).all()  # each device has each term once
 
 
 def test_costs_and_predictions_by_hand() -> None:
@@ -49,6 +50,8 @@ def test_costs_and_predictions_by_hand() -> None:
     assert Compared(8, 3, "star", 1.0, costs).predicted() == 3 * 7 + 4 * 3 + 2 * 5
     assert costs_of(4, {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
     assert Compared(8, 3, "native", 1.0, None).predicted() is None
+    # Where k does not divide n, the largest chunk counts.
+    assert path(SCHEDULES["ring"](3), 10)[1:] == (4 * 4, 2 * 4)
     assert (with_prefix(4, "B"), with_prefix(0.9996e-3, "s")) == ("4.00 B", "1.00 ms")
 
 
