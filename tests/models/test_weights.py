@@ -92,11 +92,6 @@ def sharded(folder: Path, index: object = None) -> Path:
     return path
 
 
-def test_a_sharded_model_is_read_by_its_index(tmp_path: Path) -> None:
-    found = load_weights(sharded(tmp_path), SMALL, "float32")
-    assert digest(found) == digest(small())
-
-
 @pytest.mark.parametrize(
     ("weight_map", "complaint"),
     [

@@ -94,8 +94,6 @@ def test_if_nothing_fits_it_says_what_the_smallest_keeps() -> None:
 def test_heads_divide_the_hidden_size_and_devices_the_heads() -> None:
     for plan in candidates(replace(SMALL, hidden=1000, heads=4)):
         assert 4 % plan.tensor == 0
-    with pytest.raises(RequestError, match="8 heads do not divide a hidden size of 42"):
-        choose(replace(SMALL, hidden=42, heads=8), 1e12)
     with pytest.raises(RequestError, match="3 heads of keys do not divide 8"):
         choose(replace(SMALL, hidden=64, heads=8, kv_heads=3), 1e12)
 
@@ -126,7 +124,5 @@ def test_links_and_peak_can_be_numbers() -> None:
     named = replace(SMALL, strategy="zero3", link="pcie").seconds()
     assert replace(SMALL, strategy="zero3", link="5.7e-6,24e9").seconds() == named
     assert replace(SMALL, strategy="zero3", link="pcie", peak=312e12).seconds() == named
-    with pytest.raises(RequestError, match="'1,0' is no link: ask for nvlink"):
-        replace(SMALL, link="1,0").seconds()
     with pytest.raises(SystemExit, match="2"):
         main([*SHOWN, "--peak-share=1.1"])

@@ -91,16 +91,6 @@ def test_activations_are_those_of_korthikanti(t: int) -> None:
         assert found == pytest.approx((48 * h * factor, h / 2 * recomputed))
 
 
-def test_without_scores_activations_do_not_grow_with_the_sequence() -> None:
-    short, long = (transformer(0, 2, 1024, 8, sequence=s) for s in (2048, 65_536))
-    assert short.kept(short.layers) == long.kept(long.layers) == (34 * 1024, 0)
-    llama = transformer(0, 1, 4096, 32, kv_heads=8, gated=14_336, vocabulary=100)
-    # The inputs of two norms, of q, k and v, of the projection and the MLP; q; k and v; the MLP.
-    kept = 6 * 4096 + 2 * 1024 + 3 * 14_336
-    assert llama.kept(llama.layers) == (kept, 5 * 100)
-    assert llama.kept(llama.layers[:-1], 2) == (kept // 2, 0)
-
-
 @pytest.mark.parametrize("recompute", ["none", "selective", "full", "layers"])
 def test_a_net_is_the_same_by_token_and_by_sequence(recompute: str) -> None:
     how: Any = {"sequence": 9, "vocabulary": 13, "recompute": recompute, "attention": "scores"}
