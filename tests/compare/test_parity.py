@@ -11,26 +11,14 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import (
-    changed,
-    edit,
-    failed,
-    judge,
-    make,
-    make_runs,
-    of_suite,
-    trained,
-    verdict,
-)
+from agreement import changed, edit, failed, judge, make, make_runs, of_suite, trained, verdict
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RequestError, RunError
 from common.chapters.suites import Suite
 from common.compare.checks import CHECKS
 from common.compare.findings import Check, nearest_to_failing
 from common.compare.folder import load
-from common.compare.limits import LIMITS
 from common.compare.peers import Peers, Reference, answer_of
 from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
@@ -39,12 +27,11 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 
 LATER = {"trajectory", "weights", "outcome"}
-EVERY = {"gradient", *LATER, "devices"}
 
 
-def concise(folder: Path, batch_norm: str = "sync", **settings: Any) -> None:
+def concise(folder: Path, **settings: Any) -> None:
     """Records of a right ResNet-18 in every framework."""
-    make_runs(folder, NumpyConcise(), batch_norm=batch_norm, layers=False, **settings)
+    make_runs(folder, NumpyConcise(), layers=False, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -65,26 +52,12 @@ def test_agreement_passes_every_check_of_every_record(agreeing: list[RecordedRun
     }
 
 
-@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
-def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> None:
-    # The suite of float64 per device is resumed.
-    concise(tmp_path, batch_norm, dtype="float64" if batch_norm == "sync" else "float32")
-    judged = judge(tmp_path)
-    assert judged.passed
-    (comparison,) = judged.comparisons
-    compared = {check.devices for check in comparison.checks if check.check == "devices"}
-    # Per device, two devices compute something else than one.
-    assert compared == ({2} if batch_norm == "sync" else set())
-
-
 @pytest.mark.parametrize(
     ("bug", "devices", "expected"),
     [
         (chapters.SumInsteadOfMean, 1, {"gradient", *LATER}),
         (chapters.SharedMemory, 2, {*LATER, "devices"}),
-        (chapters.UnnoticedStaleReplica, 2, {*LATER, "devices"}),
-        (chapters.MeanOfMeans, 3, EVERY),
-        (chapters.DroppedExample, 3, EVERY),
+        (chapters.MeanOfMeans, 3, {"gradient", *LATER, "devices"}),
         (chapters.WrongFlattenOrder, 1, {"forward", "gradient", "trajectory", "weights"}),
         (chapters.WrongMomentum, 1, {"weights", "outcome", "steps"}),
         (chapters.LocalStatistics, 2, {"gradient", "trajectory", "weights", "devices"}),
@@ -134,19 +107,6 @@ def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) 
 
 
 @pytest.mark.parametrize(
-    ("bug", "why"),
-    [
-        (chapters.StaleReplica, "on device 1 differs"),
-        (chapters.NotANumber, "the loss of step 2 is nan"),
-    ],
-)
-def test_a_bug_that_shows_while_training_ends_the_run(results: Path, bug: Any, why: str) -> None:
-    with pytest.raises(RunError, match=why):
-        make(results / "float64", "mxnet", bug(), 2)
-    assert failed(judge(results)) == {("record", "mxnet", 2)}
-
-
-@pytest.mark.parametrize(
     ("array", "check", "value"),
     [
         ("losses", "trajectory", 1e-8),
@@ -172,12 +132,6 @@ def test_one_wrong_entry_is_seen(
         ("devices", "pytorch"),
         ("steps", "pytorch"),
     }
-
-
-def test_every_net_has_limits_in_each_dtype() -> None:
-    for each in LIMITS.values():
-        assert {*each.tolerances} == {"float32", "float64"}
-        assert all(each.tolerances.values())
 
 
 @pytest.mark.parametrize(("dtype", "beginning"), [("float64", 2), ("float32", 1)])
@@ -276,15 +230,7 @@ def test_a_run_ends_with_an_accuracy() -> None:
         assert final_accuracy(record) == pytest.approx(expected)
 
 
-def test_an_empty_folder_is_a_wrong_request(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no records"):
-        judge(tmp_path)
-    assert main([str(tmp_path)]) == 2
-    assert main([str(tmp_path / "nowhere")]) == 2
-    assert not (tmp_path / "nowhere").exists()
-
-
-def test_the_command_prints_a_table_and_writes_all_files(
+def test_the_command_prints_a_table_and_writes_files_that_outlive_no_error(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(results)]) == 0
@@ -299,3 +245,9 @@ def test_the_command_prints_a_table_and_writes_all_files(
     assert main([str(results)]) == 1
     assert "FAILED record: mxnet scratch on 3" in capsys.readouterr().out
     assert json.loads((results / "parity.json").read_text())["passed"] is False
+    for path in (results / "float64").iterdir():
+        path.unlink()
+    for folder in (results, results / "nowhere"):
+        assert main([str(folder)]) == 2
+    assert "error: there are no records in " in capsys.readouterr().err
+    assert not any(path.name.startswith(("parity", "nowhere")) for path in results.iterdir())

@@ -102,6 +102,21 @@ def test_predictions_in_half_precision_are_seen(tmp_path: Path) -> None:
     assert "step 4, test/logits[" in note
 
 
+def test_what_is_not_as_the_configuration_has_it_is_named() -> None:
+    run = trained("jax", NumpyChapter(), 2)
+    name, (epoch,) = "weights/fc1.weight", run.record.epochs
+    right, bias = run.arrays[name], "weights/fc3.bias"
+    assert run.wrong_array == ("", "")
+    for arrays in ({name: right.T}, {name: right.astype("float32")}, {bias: np.zeros(1)}):
+        assert changed(run, arrays).wrong_array[0] in arrays
+    for epochs, where in (
+        ([], "epochs"),
+        ([epoch.model_copy(update={"steps": 1})], "epochs"),
+        ([epoch.model_copy(update={"test_accuracy": 0.99})], "test/predictions"),
+    ):
+        assert changed(run, epochs=epochs).wrong_array[0] == where
+
+
 def by_256(images: Bytes, dtype: str) -> Array:
     scaled: Array = images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(256)
     return scaled

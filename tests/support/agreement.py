@@ -26,7 +26,6 @@ from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.runs import RecordedRun
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
-from common.models import weights_file
 from common.models.weights_file import initial_weights
 from common.pairs.runs import read_run
 from common.records.record import name_of, read_record, read_tensors, write_record
@@ -53,23 +52,12 @@ SETTINGS: dict[str, Any] = {
     "init_weights": "eight times the book's",
 }
 CONCISE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_size": 5, "steps": 2}
-
-ROUNDED: dict[str, Any] = {
-    "chapter": "concise",
-    "width": 2,
-    "batch_norm": "sync",
-    "batch_size": 5,
-    "steps": 2,
-    "dtype": "float32",
-}
+ROUNDED = {**CONCISE, "width": 2, "batch_norm": "sync", "dtype": "float32"}
 
 
 def nowhere_zero(*args: Any) -> Weights:
     """Initial weights of which small steps are rounded away."""
-    return {
-        name: values + np.float32(0.01)
-        for name, values in weights_file.initial_weights(*args).items()
-    }
+    return {name: values + np.float32(0.01) for name, values in initial_weights(*args).items()}
 
 
 def config_of(settings: Mapping[str, Any]) -> Config:
@@ -134,10 +122,9 @@ def changed(
     return RecordedRun(record, {**run.arrays, **losses, **(arrays or {})})
 
 
-def of_suite(*runs: RecordedRun, suite: Suite | None = None) -> LoadedSuite:
+def of_suite(*runs: RecordedRun) -> LoadedSuite:
     """Runs in memory as those of a suite."""
-    chapter = runs[0].record.chapter
-    suite = suite or Suite(chapter, "own", "own", (1,), (), {})
+    suite = Suite(runs[0].record.chapter, "own", "own", (1,), (), {})
     found = [LoadedRecord(run.record.framework, run.devices, run) for run in runs]
     return LoadedSuite(suite, alike(found))
 
@@ -187,15 +174,3 @@ def rewrite(path: Path, tensors: Weights, **changes: Any) -> None:
     record = read_record(path)
     tensors = {**read_tensors(path, record), **tensors}
     write_record(path, record.model_copy(update=changes), tensors)
-
-
-def answer(path: Path, *accuracies: float) -> None:
-    """Changes the predictions of a run, and so its accuracy after each epoch."""
-    record = read_record(path)
-    labels = read_tensors(path, record)["test/labels"]
-    right = [np.arange(len(labels)) < round(share * len(labels)) for share in accuracies]
-    figures = zip(record.epochs, accuracies, strict=True)
-    epochs = [epoch.model_copy(update={"test_accuracy": accuracy}) for epoch, accuracy in figures]
-    predictions = np.stack([np.where(rows, labels, labels ^ 1) for rows in right])
-    logits = np.eye(10, dtype=record.config.dtype)[predictions[-1]]
-    rewrite(path, {"test/predictions": predictions, "test/logits": logits}, epochs=epochs)

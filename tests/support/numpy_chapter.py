@@ -204,24 +204,12 @@ class MeanOfMeans(NumpyChapter):
         return 1 / round(batch / shard)
 
 
-class DroppedExample(NumpyChapter):
-    def bounds(self, examples: int) -> list[tuple[int, int]]:
-        size = examples // self.shards
-        return [(index * size, (index + 1) * size) for index in range(self.shards)]
-
-
 class WrongFlattenOrder(NumpyChapter):
     """Flattens in row, column, channel order, as channels-last code does."""
 
     def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
         fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128).transpose(2, 0, 1, 3)
         return super().replicate({**weights, "fc1.weight": fc1.reshape(800, 128)})
-
-
-class NotANumber(NumpyChapter):
-    def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
-        super().sgd(device, weights, gradients, lr)
-        weights["conv1.bias"][:] = np.nan
 
 
 class WrongEpsilon(NumpyConcise):
