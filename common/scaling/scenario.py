@@ -179,7 +179,7 @@ class Scenario(Flags):
         """The mesh, or that of the strategy; shards are those of ZeRO-1 unless it says others."""
         mesh: dict[str, Any] = {name: getattr(self, name) for name in MESH}
         zero = int(self.strategy[-1]) if "zero" in self.strategy else int(self.shards > 1)
-        row = self.devices // self.replicas
+        row = max(1, self.devices // self.replicas)  # more replicas than devices are refused
         of_data = {name: row if self.strategy == name else 1 for name in ("context", "expert")}
         if not self.meshed and self.strategy not in ("data", *of_data):
             mesh["shards" if zero else self.strategy] = row
