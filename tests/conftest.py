@@ -44,7 +44,6 @@ os.environ["KERAS_HOME"] = os.environ["MXNET_HOME"] = _home.name
 
 NEEDS = {
     "book_package/*": "d2l",  # `nox -s d2l` makes environments that have it
-    "report/test_page*.py": "playwright",
     "notebooks/test_*browser.py": "playwright",
     "project/test_[is]*.py": "nox",
     "site/*": "sphinx",  # `nox -s tests` makes an environment that has it
