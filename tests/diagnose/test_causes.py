@@ -103,15 +103,11 @@ def test_what_a_step_did_is_named_by_what_fits(text: str) -> None:
 @pytest.mark.parametrize(
     ("times", "used", "text"),
     [
-        (2, 5, "and divided by the number of the others or with 2 times the others, as if all had"),
-        (2, 6, "of one of 2 devices, example 6 and on and with 2 times the others, as if all had"),
-        (
-            11 / 6,
-            6,
-            "of one of 2 devices, example 6 and on and divided by the number of the others",
-        ),
-        (1.5, 6, "of one of 2 devices, example 6 and on and with 1.5 times the others"),
-        (3, 4, "of 2 of 3 stages, example 4 and on and with 3 times the others, as if all had"),
+        (2, 5, "5 and on and divided by the number of the others or with 2 times the others"),
+        (2, 6, "of one of 2 devices, example 6 and on and with 2 times the others"),
+        (11 / 6, 6, "example 6 and on and divided by the number of the others"),
+        (1.5, 6, "example 6 and on and with 1.5 times the others"),
+        (3, 4, "of 2 of 3 stages, example 4 and on and with 3 times the others"),
     ],
 )
 def test_what_the_others_count_where_some_are_missing_is_told(
@@ -119,8 +115,7 @@ def test_what_the_others_count_where_some_are_missing_is_told(
 ) -> None:
     n = 10 if used == 5 else N
     found = weighted(times * (np.arange(n) < used), {"devices": 2, "stages": 3})
-    assert text in found
-    assert found.endswith("the others") == ("as if" not in text)
+    assert found.removesuffix(", as if all had the same shard").endswith(text)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +136,8 @@ def test_a_wrong_rate_or_momentum_is_named(grad: float, carried: float, text: st
     assert mistake(update, [*G], None) == text
     # In the first step, nothing is carried.
     first = replace(update, carried={}, applied={k: 1.9 * G[k] for k in G})
-    for kind, words in (
-        ("update", "Nesterov"),
-        ("gradient", "the gradient is the right one × 1.9"),
-    ):
-        assert words in mistake(replace(first, kind=kind), [*G], None)
+    assert "Nesterov" in mistake(replace(first, kind="update"), [*G], None)
+    assert mistake(first, [*G], None) == "the gradient is the right one × 1.9"
 
 
 @pytest.mark.parametrize(("shards", "k", "text"), [(3, 1, "all devices"), (1, 3, "each of 3")])

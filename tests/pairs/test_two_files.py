@@ -50,10 +50,15 @@ def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captu
 
 
 def test_runs_of_two_settings_are_not_compared(ours: Path, theirs: Path, capsys: Captured) -> None:
-    edit(ours, data_sha256="a\x1b[31m")
+    config = json.loads(ours.read_text())["config"] | {"lr": 0.06}
+    edit(ours, config=config, data_sha256="a\x1b[31m", initial_weights_sha256="1" * 64)
     assert main([str(ours), str(theirs)]) == 2
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
+    _, _, _, said = capsys.readouterr().out.splitlines()
+    lr, data, weights = said.split("; ")
+    assert lr == "not comparable, as the settings differ: lr is 0.06 and 0.05"
+    assert data.startswith("data is a\\x1b[31m and ")
+    assert weights.startswith("initial weights is 111111111111 and ")
+    assert weights.endswith(": start both from one file with --init-weights")
 
 
 def test_bfloat16_is_compared_by_its_epsilon_and_said(weights: Path, capsys: Captured) -> None:
