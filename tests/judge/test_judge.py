@@ -166,6 +166,11 @@ class Descent:
         return grads
 
     def step(self, X: Array, y: Array, lr: float) -> float:
+        return self.train(X, y, lr, np.ones(len(y)))
+
+    def train(self, X: Array, y: Array, lr: float, mask: Array) -> float:
+        self.every = X, y, mask
+        X, y = X[mask > 0], y[mask > 0]
         exact, grads = self.exact(X, y), self.gradient(X, y)
         steps = {name: self.w[name] - lr * grad for name, grad in grads.items()}
         new = {name: v.astype(self.w[name].dtype) for name, v in (steps | exact.statistics).items()}
@@ -173,61 +178,28 @@ class Descent:
         return self.factor * exact.loss
 
 
-def over_shards(weigh: Callable[[int, int], float], devices: int = 2) -> dict[str, Any]:
-    """The sum over the first of 2 shards of their means, which `weigh(shard, all)` weighs."""
+class Masked(Descent):
+    """A mean over the examples that count."""
 
-    def gradient(self: Descent, X: Array, y: Array) -> Weights:
+    def step(self, X: Array, y: Array, lr: float, mask: Array) -> float:  # type: ignore[override]
+        return self.train(X, y, lr, mask)
+
+
+def over_shards(
+    k: int, share: Callable[[int, int], float], change: Callable[..., Weights] = Descent.changed
+) -> dict[str, Any]:
+    """The sum over k shards of the means of what counts; a shard without is left out."""
+
+    def gradient(self: Descent, *_: Array) -> Weights:
         total = {name: 0 * values for name, values in self.w.items()}
-        for a, b in shard_bounds(len(X), 2)[:devices]:
-            for name, grad in self.exact(X[a:b], y[a:b]).gradients.items():
-                total[name] = total[name] + weigh(b - a, len(X)) * grad
+        for X, y, mask in zip(*(np.array_split(x, k) for x in self.every), strict=True):
+            grads = self.exact(X[mask > 0], y[mask > 0]).gradients if mask.any() else {}
+            for name, grad in change(self, grads).items():
+                weight = share(int(mask.sum()), int(self.every[2].sum()))
+                total[name] = total[name] + weight * grad
         return total
 
     return {"gradient": gradient}
-
-
-STEPS: dict[str, dict[str, Any]] = {
-    "right: losses and weights of lenet": {},
-    "the gradient is the right one × 2": over_shards(lambda n, every: 2 * n / every),
-    "the gradient is that of the sum over 12 examples": over_shards(lambda n, every: n),
-    "step 2, of 11 examples: the gradient is the mean of the means of 2": over_shards(
-        lambda n, every: 1 / 2
-    ),
-    "and divided by the number of the others": over_shards(lambda n, every: 1, 1),
-    "the gradient has 0.9 times the last update added: momentum": {
-        "changed": lambda self, grads: {k: grads[k] + 0.9 * self.last[k] for k in grads}
-    },
-    "conv1.weight of weights() is not what start() was handed": {
-        "weights": lambda self: {name: 2 * values for name, values in self.w.items()}
-    },
-    "the loss is that of the sum over 12 examples": {"factor": 12},
-}
-
-
-@pytest.mark.parametrize("text", STEPS)
-def test_a_step_is_told_by_what_fits(text: str) -> None:
-    assert text in verdict("step", type("Reader", (Descent,), STEPS[text]))
-
-
-def test_a_port_of_the_transformer_is_judged() -> None:
-    right = {"chapter": "gpt"}
-    assert verdict("step", type("Reader", (Descent,), right), net="gpt").startswith("right: ")
-    padded = {"exact": lambda self, X, y: Descent.exact(self, X, np.where(y < 0, 12, y))}
-    wrong = verdict("step", type("Reader", (Descent,), right | padded), net="gpt")
-    assert wrong.startswith("wrong: at step 1, of 7 examples: the gradient of ")
-    logits = verdict("model", lambda w, X: numpy_nets.logits("gpt", X, w), net="gpt")
-    assert logits.startswith("right: ")
-
-
-def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NETS, "resnet18", ("concise", resnet18_shapes(2), (8, 5, 7)))  # narrow
-    for devices, text in (
-        (1, "right: "),
-        (2, "statistics of one device: each of 2 normalizes by its own"),
-    ):
-        reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
-        assert text in verdict("step", reader, net="resnet18")
-    assert verdict("step", Descent, dtype="float32").startswith("right: ")
 
 
 def in_float32(*parts: str) -> dict[str, Any]:
@@ -243,7 +215,31 @@ def times_decay(rate: float) -> dict[str, Any]:
     return {"changed": lambda self, grads: {k: grads[k] + rate * self.w[k] for k in grads}}
 
 
-NEARLY: dict[str, dict[str, Any]] = {
+def by_norm(norm: Callable[[Weights], float]) -> Callable[..., Weights]:
+    def changed(_: Descent, grads: Weights) -> Weights:
+        return {name: grad * min(1, 2 / norm(grads)) for name, grad in grads.items()}
+
+    return changed
+
+
+def length(grads: Weights, **times: float) -> float:
+    """The global norm, with some kinds of arrays counted several times."""
+    sums = [times.get(k.rpartition(".")[2], 1) * (grad**2).sum() for k, grad in grads.items()]
+    return float(np.sum(sums) ** 0.5)
+
+
+STEPS: dict[str, dict[str, Any]] = {
+    "right: losses and weights of lenet": {},
+    "step 2, of 11 examples: the gradient is the mean of the means of 2": over_shards(
+        2, lambda n, every: 1 / 2
+    ),
+    "the gradient has 0.9 times the last update added: momentum": {
+        "changed": lambda self, grads: {k: grads[k] + 0.9 * self.last[k] for k in grads}
+    },
+    "conv1.weight of weights() is not what start() was handed": {
+        "weights": lambda self: {name: 2 * values for name, values in self.w.items()}
+    },
+    "the loss is that of the sum over 12 examples": {"factor": 12},
     "the gradient of fc1.weight has 1e-06 times the weight added": times_decay(1e-6),
     "the gradient has 1e-08 times the weight added": times_decay(1e-8),
     "the gradient is the right one × (1 + 1e-06)": {
@@ -264,42 +260,16 @@ NEARLY: dict[str, dict[str, Any]] = {
     "has no conv1.weight, but module.conv1.weight, as a wrapped net has": {
         "weights": lambda self: {f"module.{name}": values for name, values in self.w.items()}
     },
+    "is clipped to the norm 0.25: judge it with --clip 0.25": {
+        "changed": lambda self, grads: {k: v * 0.25 / length(grads) for k, v in grads.items()}
+    },
 }
-
-
-@pytest.mark.parametrize("text", NEARLY)
-def test_float64_is_held_to_its_limit_and_float32_in_a_part_is_told(text: str) -> None:
-    assert text in verdict("step", type("Reader", (Descent,), NEARLY[text]))
-
-
-class Masked(Descent):
-    """A mean over the examples that count."""
-
-    def step(self, X: Array, y: Array, lr: float, mask: Array) -> float:  # type: ignore[override]
-        self.every = X, y, mask
-        return super().step(X[mask > 0], y[mask > 0], lr)
-
-
-def of_shards(share: Callable[[int, int], float]) -> dict[str, Any]:
-    """The sum over 3 shards of the means of what counts; a shard without is left out."""
-
-    def gradient(self: Any, *_: Array) -> Weights:
-        total = {name: 0 * values for name, values in self.w.items()}
-        for X, y, mask in zip(*(np.array_split(x, 3) for x in self.every), strict=True):
-            grads = self.exact(X[mask > 0], y[mask > 0]).gradients if mask.any() else {}
-            for name, grad in grads.items():
-                weight = share(int(mask.sum()), int(self.every[2].sum()))
-                total[name] = total[name] + weight * grad
-        return total
-
-    return {"gradient": gradient}
-
 
 MASKED: dict[str, dict[str, Any]] = {
     "right: losses and weights of lenet": {},
-    "right: losses": of_shards(lambda counted, every: counted / every),
+    "right: losses": over_shards(3, lambda counted, every: counted / every),
     "the mean of the means of 3 shards, which differ in how many examples the mask leaves": (
-        of_shards(lambda counted, every: 1 / 3)
+        over_shards(3, lambda counted, every: 1 / 3)
     ),
     "that of all examples, without the mask": {
         "gradient": lambda self, X, y: self.exact(*self.every[:2]).gradients
@@ -310,26 +280,7 @@ MASKED: dict[str, dict[str, Any]] = {
     "has 0.5 times the weight added": times_decay(0.5),
 }
 
-
-@pytest.mark.parametrize("text", MASKED)
-def test_a_mean_over_the_examples_that_count(text: str) -> None:
-    assert text in verdict("step", type("Reader", (Masked,), MASKED[text]))
-
-
-def by_norm(norm: Callable[[Weights], float]) -> Callable[..., Weights]:
-    def changed(_: Descent, grads: Weights) -> Weights:
-        return {name: grad * min(1, 2 / norm(grads)) for name, grad in grads.items()}
-
-    return changed
-
-
-def length(grads: Weights, **times: float) -> float:
-    """The global norm, with some kinds of arrays counted several times."""
-    sums = [times.get(k.rpartition(".")[2], 1) * (grad**2).sum() for k, grad in grads.items()]
-    return float(np.sum(sums) ** 0.5)
-
-
-CLIPPED: dict[str, Callable[..., Weights]] = {
+NORMS: dict[str, Callable[..., Weights]] = {
     "those of one device, clipped in step 1 and 3": by_norm(length),
     "clipped in step 1 and 3": by_norm(lambda grads: length(grads) + 1e-6),
     "is not clipped": lambda self, grads: grads,
@@ -350,35 +301,56 @@ CLIPPED: dict[str, Callable[..., Weights]] = {
     "by the norm × 0.77": by_norm(lambda grads: 0.77 * length(grads)),
 }
 
+CLIPPED = {text: {"changed": change} for text, change in NORMS.items()} | {
+    "is clipped by local norms: each of 2 devices clips its shard's mean": over_shards(
+        2, lambda n, every: 1 / 2, by_norm(length)
+    )
+}
 
-@pytest.mark.parametrize("text", CLIPPED)
-def test_another_norm_than_the_global_one_is_told(text: str) -> None:
-    reader = type("Reader", (Descent,), {"changed": CLIPPED[text]})
-    assert text in verdict("step", reader, clip=2.0)
+ENTRIES = {"changed": lambda self, grads: {k: v.clip(-0.01, 0.01) for k, v in grads.items()}}
+
+OF_TOKENS: dict[str, dict[str, Any]] = {
+    "right: ": {"chapter": "gpt"},
+    "wrong: at step 1, of 7 examples: the gradient of ": {
+        "chapter": "gpt",
+        "exact": lambda self, X, y: Descent.exact(self, X, np.where(y < 0, 12, y)),
+    },
+}
+
+READERS: list[tuple[type[Descent], dict[str, Any], dict[str, dict[str, Any]]]] = [
+    (Descent, {}, STEPS),
+    (Masked, {}, MASKED),
+    (Descent, {"clip": 2.0}, CLIPPED),
+    (Descent, {"clip": 0.01}, {"entry by entry": ENTRIES}),
+    (Descent, {"dtype": "float32"}, {"right: ": {}}),
+    (Descent, {"net": "gpt"}, OF_TOKENS),
+]
+"""What a reader's training derives from, what is asked for, and the verdicts on its methods."""
 
 
-def test_a_step_that_clips_is_told_to_be_judged_with_the_flag() -> None:
-    def changed(_: Descent, grads: Weights) -> Weights:
-        return {name: grad * 0.25 / length(grads) for name, grad in grads.items()}
+@pytest.mark.parametrize(
+    ("base", "asked", "text", "methods"),
+    [(base, asked, *each) for base, asked, table in READERS for each in table.items()],
+)
+def test_a_step_is_told_by_what_fits(
+    base: type[Descent], asked: dict[str, Any], text: str, methods: dict[str, Any]
+) -> None:
+    assert text in verdict("step", type("Reader", (base,), methods), **asked)
 
-    text = "is clipped to the norm 0.25: judge it with --clip 0.25"
-    assert text in verdict("step", type("Reader", (Descent,), {"changed": changed}))
+
+def test_logits_of_the_transformer_are_judged() -> None:
+    logits = verdict("model", lambda w, X: numpy_nets.logits("gpt", X, w), net="gpt")
+    assert logits.startswith("right: ")
 
 
-def test_clipping_on_each_device_or_of_each_entry_is_told() -> None:
-    def gradient(self: Descent, X: Array, y: Array) -> Weights:
-        bounds = shard_bounds(len(X), 2)
-        means = [self.exact(X[a:b], y[a:b]).gradients for a, b in bounds]
-        parts = [by_norm(length)(self, mean) for mean in means]
-        return {name: (parts[0][name] + parts[1][name]) / 2 for name in parts[0]}
-
-    reader = type("Reader", (Descent,), {"gradient": gradient})
-    text = "is clipped by local norms: each of 2 devices clips its shard's mean"
-    assert text in verdict("step", reader, clip=2.0)
-    entries = {
-        "changed": lambda self, grads: {k: np.clip(v, -0.01, 0.01) for k, v in grads.items()}
-    }
-    assert "entry by entry" in verdict("step", type("Reader", (Descent,), entries), clip=0.01)
+def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NETS, "resnet18", ("concise", resnet18_shapes(2), (8, 5, 7)))  # narrow
+    for devices, text in (
+        (1, "right: "),
+        (2, "statistics of one device: each of 2 normalizes by its own"),
+    ):
+        reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
+        assert text in verdict("step", reader, net="resnet18")
 
 
 PORTS = LAYERS | {
