@@ -1,4 +1,4 @@
-"""What a whole run tells of its first wrong step, beyond what fits that step alone."""
+"""What a whole run tells beyond its first wrong step, and which run is named first."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import make
-from numpy_chapter import Momentum, NumpyChapter
+from agreement import edit, failed, make
+from numpy_chapter import Momentum, NumpyChapter, UnnoticedStaleReplica
 
 from common.base.arrays import Array
 from common.compare import numpy_nets
+from common.compare.comparison import verdict_on
+from common.compare.folder import examine
 from common.compare.numpy_nets import Step
 from common.compare.recorded_steps import recompute
 from common.diagnose.hints import hint
+from common.diagnose.suspects import suspects
 from common.pairs.runs import read_run
+from common.records.record import Failure
 
 
 def at_rate(change: Callable[[int, float], float]) -> dict[str, Any]:
@@ -73,3 +77,33 @@ def test_a_hint_rests_on_the_whole_run(
     found = hint(run, recomputed)
     assert found.startswith(text and f"fits: {text}")
     assert bool(found) == bool(text)
+
+
+def test_a_failed_run_comes_before_those_that_it_leaves_without_another(tmp_path: Path) -> None:
+    failure = Failure.of(MemoryError("no memory is left")).model_dump()
+    make(tmp_path, "jax", NumpyChapter(), 1)
+    edit(make(tmp_path, "mxnet", NumpyChapter(), 1), status="failed", failure=failure)
+    examined = examine(tmp_path, frameworks=["jax", "mxnet"])
+    record, peers = verdict_on(examined).failures
+    assert (record.check, record.framework) == ("record", "mxnet")
+    assert (peers.check, peers.framework) == ("peers", "jax")
+    mxnet, jax = suspects(examined)
+    assert (mxnet.framework, mxnet.ended) == ("mxnet", True)
+    assert (jax.framework, jax.ended) == ("jax", False)
+    assert jax.first.step == "nothing to compare it with"
+
+
+def test_runs_with_a_wrong_step_are_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "allreduce").mkdir()
+    make(tmp_path / "float64", "jax", NumpyChapter(), 1)
+    make(tmp_path / "float64", "jax", UnnoticedStaleReplica(), 2)
+    for name in ("ring", "tree"):
+        bug = UnnoticedStaleReplica()
+        make(tmp_path / "allreduce" / name, "jax", bug, 3, allreduce=name)
+    examined = examine(tmp_path, frameworks=["jax"])
+    verdict = verdict_on(examined)
+    assert {devices for _, _, devices in failed(verdict)} == {2, 3}
+    assert verdict.failures[0].check == "steps"
+    (suspect,) = suspects(examined)
+    assert suspect.decided
+    assert suspect.first.entry.devices == 2

@@ -3,28 +3,21 @@
 import pytest
 from started import ROOT, python
 
-from common.backends.frameworks import FRAMEWORKS
 from silent.report import report
 
 PAGE = (ROOT / "docs/silent.md").read_text(encoding="utf-8")
-CASES = {
-    case.stem: framework
-    for framework in FRAMEWORKS
-    for case in sorted((ROOT / "silent").glob(f"{framework}_*.py"))
-}
+CASES = sorted(case.stem for case in (ROOT / "silent").glob("[!_]*_*.py"))
 AS_FILE = "pytorch_copies"
 """It is run as an editor does, too."""
 
-
-def marks(case: str) -> pytest.MarkDecorator:
-    return pytest.mark.only(CASES[case])
+COMMANDS = [*((case, f"-m silent.{case}") for case in CASES), (AS_FILE, f"silent/{AS_FILE}.py")]
 
 
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        *(pytest.param(case, f"-m silent.{case}", marks=marks(case)) for case in CASES),
-        pytest.param(AS_FILE, f"silent/{AS_FILE}.py", marks=marks(AS_FILE)),
+        pytest.param(*command, marks=pytest.mark.only(command[0].partition("_")[0]))
+        for command in COMMANDS
     ],
 )
 def test_the_page_has_what_a_case_prints(case: str, words: str) -> None:
@@ -36,7 +29,7 @@ def test_the_page_has_what_a_case_prints(case: str, words: str) -> None:
 
 def test_the_page_has_every_case_once() -> None:
     named = [line.rpartition(".")[2] for line in PAGE.splitlines() if line.startswith("$ ")]
-    assert sorted(named) == sorted(CASES)
+    assert sorted(named) == CASES
 
 
 def test_a_mended_version_and_a_wrong_remedy_are_errors() -> None:
