@@ -80,13 +80,6 @@ PORTS: list[tuple[Weights, dict[str, str]]] = [
         {"fc1.weight": KERAS["fc1.weight"].T},
         {"fc1.weight": "equal after .reshape(128, 16, 50).transpose(2, 1, 0).reshape(800, 128)"},
     ),
-    (
-        {"conv2.weight": KERAS["conv2.weight"].reshape(50, 20, 5, 5)},
-        {
-            "conv2.weight": "equal after "
-            ".reshape(25, 20, 50).transpose(2, 1, 0).reshape(50, 20, 5, 5)"
-        },
-    ),
     ({"fc2.bias": RIGHT["fc2.bias"][None]}, {"fc2.bias": "equal after .reshape(10,)"}),
     ({"hidden.weight": RIGHT["hidden.weight"][::-1]}, {"hidden.weight": ""}),
 ]

@@ -30,9 +30,8 @@ def check(name: str = "gradient", framework: str = "jax", devices: int = 2, **fo
     return Check(check=name, **{**about, **measured, **found})
 
 
-def exact(name: str, passed: bool, note: str = "", **found: Any) -> Check:
-    """A check that compares no numbers."""
-    return check(name, passed=passed, note=note, distance=None, tolerance=None, **found)
+EXACT: dict[str, Any] = {"distance": None, "tolerance": None}
+"""Of a check that compares no numbers."""
 
 
 def comparison(*checks: Check, suite: str = "float64", **more: Any) -> Comparison:
@@ -55,7 +54,7 @@ def every(names: Any = FRAMEWORKS, **found: Any) -> list[Check]:
 
 
 def everything_right() -> None:
-    marks = [exact("record", passed=True, framework=name) for name in FRAMEWORKS]
+    marks = [check("record", framework=name, **EXACT) for name in FRAMEWORKS]
     floor = every(name="accuracy", distance=0.81, tolerance=0.7)
     verdict(comparison(*marks, *every(), *floor, notes=["A=1 in jax on 2"]))
 
@@ -85,7 +84,7 @@ def every_failed_check() -> None:
     noted = {"record": "there is no file", "shapes": "weights/fc3.bias is missing"}
     noted["peers"] = "no other run is of this setting"
     checks = [
-        exact(name, passed=False, note=noted[name]) if name in noted else wrong(name)
+        check(name, passed=False, note=noted[name], **EXACT) if name in noted else wrong(name)
         for name in HEADINGS
     ]
     nan = check(passed=False, distance=None, where="gradients/fc2.bias", framework="mxnet")
