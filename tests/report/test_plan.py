@@ -100,6 +100,7 @@ REFUSED = """
 --net=transformer --experts=1 --strategy=data | as many as --top-k
 --net=transformer --experts=4 --strategy=zero3 | data or expert
 --net=transformer --top-k=1 --strategy=tensor | --top-k means nothing without --experts
+--devices=2 --replicas=4 --strategy=zero3 --net=transformer | take a multiple of 4 devices, not 2
 --devices=65 | more than 64 devices need --choose, or a mesh
 --net=transformer --parameters=6.7e9 --hidden=4096 --strategy=tensor | nothing with --hidden
 """
