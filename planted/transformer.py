@@ -16,7 +16,6 @@ DATA: Final = {"strategies float64-gpt-data": (1,)}
 PIPELINE: Final = {"strategies float64-gpt-pipeline": (3,)}
 TENSOR: Final = {"strategies float64-gpt-tensor": (2,)}
 EXPERTS: Final = {"strategies float64-moe-expert": (2,)}
-RESUMED: Final = {**TENSOR, "strategies float64-gpt-resumed": (2,)}
 MICROBATCHES: Final = 7
 """Of the pipeline, each of one sequence."""
 COUNT: Final = 4

@@ -254,7 +254,7 @@ def _transformers() -> Iterator[Suite]:
         where = f"float64-gpt-{name}", devices, more
         yield gpt(*where, strategy=name, microbatches=7 if name == "pipeline" else 1)
     straight = "float64-gpt-tensor"
-    resumed = partial(gpt, "float64-gpt-resumed", (), (2,), repeats=straight)
+    resumed = partial(gpt, "float64-gpt-resumed", (), (3,), repeats=straight)
     yield resumed(strategy="tensor", checkpoint_every=6)
     deep = partial(gpt, "float64-gpt-deep", (), (1, 4), alone_in="", depth=2)
     yield deep(strategy="pipeline", microbatches=2)
