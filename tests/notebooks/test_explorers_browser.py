@@ -1,20 +1,28 @@
-"""The explorers in a real browser, with their own Python."""
+"""Explorers, with their own Python, and pictures in a real browser."""
 
+import shutil
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
-from explorer_page import LIVE, page_of, write_page
+from browser_tabs import NEEDED, SIZES, fits, watched
 from explorer_shown import Shown, a_record
 from playwright.sync_api import Browser, FilePayload, Page as Tab, expect
 
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
-from notebooks.explorers.figures import FIGURES
+from notebooks.explorers.figures import FIGURES, explorer
+from notebooks.text.sources import ROOT
+from notebooks.web import runtime
 
 expect.set_options(timeout=60_000)  # Python has to load first, on a busy machine
+
+pytestmark = NEEDED
+LIVE = pytest.mark.skipif(
+    not runtime.is_there(),
+    reason="no Pyodide: `python -m notebooks.web.runtime` fetches it",
+)
 
 LARGE = {"millions": 10**6, "layers": 100, "microbatches": 8}
 
@@ -31,12 +39,35 @@ LARGEST: dict[str, list[dict[str, Any]]] = {
 }
 """Choices with many devices, and the longest numbers."""
 
+COMPLAINTS = {
+    "careful": "console.warn('careful')",
+    "missing is not defined": "missing()",
+    "none.js": "document.write('<script src=none.js></' + 'script>')",
+    "http://localhost/away.png": "new Image().src = 'http://localhost/away.png'",
+}
+"""Scripts, by what their page complains of."""
+
+
+def write_page(folder: Path, content: str) -> str:
+    """The address of a new page with this content, in a temporary folder beside the assets."""
+    shutil.copytree(ROOT / "docs/_static", folder / "assets", dirs_exist_ok=True)
+    (folder / "page.html").write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title>'
+        '<meta name="viewport" content="width=device-width">'
+        '<link rel="stylesheet" href="assets/pictures.css">'
+        f'<body style="margin:16px">{content}</body></html>',
+        encoding="utf-8",
+    )
+    return f"{folder.name}/page.html"
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with all explorers."""
-    link = '<a href="?overlap.layers=3">a link</a>'
-    return page_of(tmp_path_factory.mktemp("live"), *FIGURES, more=link)
+    folder = tmp_path_factory.mktemp("live")
+    runtime.bring(folder / "assets")
+    figures = "".join(explorer(name, "assets") for name in FIGURES)
+    return write_page(folder, f'{figures}<a href="?overlap.layers=3">a link</a>')
 
 
 def says(tab: Tab, figure: str, **choice: Any) -> None:
@@ -142,8 +173,8 @@ def test_buttons_keys_and_time_step(page: str, tab: Tab) -> None:
 def test_nothing_is_wider_than_the_window(page: str, tab: Tab) -> None:
     tab.goto(page)
     every = [(figure, choice) for figure, choices in LARGEST.items() for choice in choices]
-    for width, height in SIZES.values():
-        tab.set_viewport_size({"width": width, "height": height})
+    for size in SIZES:
+        tab.set_viewport_size(size)
         assert fits(tab)
         assert spilled(tab) == []
         for figure, choice in every:
@@ -177,15 +208,21 @@ def test_without_python_the_first_picture_stays(page: str, browser: Browser, bas
         context.close()
 
 
-@NEEDED
-@ON_BOTH
 def test_no_text_of_a_picture_leaves_its_place(tab: Tab, tmp_path: Path) -> None:
-    drawn = [
-        pictures.drawing(name) for name in ("three-splits", "data-parallelism", "mesh", "pair")
-    ]
+    names = "three-splits", "data-parallelism", "mesh", "pair"
+    drawn = [pictures.drawing(name) for name in names]
     drawn += [pictures.allreduce(name, k) for name in SCHEDULES for k in (2, 3, 4)]
-    for picture in drawn:
+    for picture, size in product(drawn, SIZES):
+        tab.set_viewport_size(size)
         tab.goto(write_page(tmp_path, picture))
         assert tab.locator("svg text").count() > 5
         assert fits(tab)
         assert spilled(tab) == []
+
+
+@pytest.mark.parametrize("complaint", COMPLAINTS)
+def test_what_a_page_complains_of_fails_the_test(
+    complaint: str, browser: Browser, base_url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=complaint), watched(browser, base_url) as tab:
+        tab.goto(write_page(tmp_path, f"<script>{COMPLAINTS[complaint]}</script>"))

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from html import unescape
+from itertools import product
 from pathlib import Path
 from re import sub
 
 import pytest
-from browser_tabs import NEEDED, ON_BOTH, fits
+from browser_tabs import NEEDED, SIZES, fits
 from playwright.sync_api import Browser, Page as Tab
 
 from notebooks.text.notebook import NOTEBOOKS, path_of, read
@@ -116,11 +117,11 @@ def test_an_address_chooses_and_goes_along_where_nothing_is_stored(site: Path, t
 
 
 @NEEDED
-@ON_BOTH
 def test_no_page_is_wider_than_the_window(site: Path, tab: Tab) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 15
-    for page in pages:
+    for page, size in product(pages, SIZES):
+        tab.set_viewport_size(size)
         load(tab, site, str(page.relative_to(site)))
         assert fits(tab), page
 

@@ -9,16 +9,16 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}  # pixels
+SIZES = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
+"""In pixels, of a desktop and of a phone."""
 NEEDED = pytest.mark.skipif(
     CHROMIUM is None,
     reason=f"no browser: none of {', '.join(NAMES)} is on the path, and CHROME_BIN is not set",
 )
-ON_BOTH = pytest.mark.parametrize("tab", SIZES, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +55,9 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def watched(browser: Browser, base_url: str, size: str = "desktop") -> Iterator[Page]:
+def watched(browser: Browser, base_url: str) -> Iterator[Page]:
     """A tab. Raises AssertionError if its page complains or fetches anything from elsewhere."""
-    width, height = SIZES[size]
-    context = browser.new_context(base_url=base_url, viewport={"width": width, "height": height})
+    context = browser.new_context(base_url=base_url, viewport=SIZES[0])
     page, complaints, requests = context.new_page(), [], []
     page.on("console", lambda said: complaints.append((said.type, said.text, said.location["url"])))
     page.on("pageerror", lambda error: complaints.append(("error", str(error), page.url)))
@@ -70,9 +69,9 @@ def watched(browser: Browser, base_url: str, size: str = "desktop") -> Iterator[
 
 
 @pytest.fixture
-def tab(browser: Browser, base_url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A watched tab of a desktop's size, or of the size that the test names."""
-    with watched(browser, base_url, getattr(request, "param", "desktop")) as page:
+def tab(browser: Browser, base_url: str) -> Iterator[Page]:
+    """A watched tab of a desktop's size."""
+    with watched(browser, base_url) as page:
         yield page
 
 
