@@ -1,7 +1,7 @@
-"""Solutions of the exercises, without a framework."""
+"""Solutions of the exercises, without a framework and in the one under test; steps of cells."""
 
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -11,12 +11,18 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from oracle import OneDevice
+from scratch_steps import IMAGES, LABELS, LR, batches, far, start
 
+from common.base.arrays import Array, Weights, on_host
+from common.chapters.scratch import ScratchOptions
+from common.data.dataset import pixels
 from common.judge import check
 from common.judge.judgement import judge
 from common.models import nets
 from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import Link, seconds
+from notebooks.classroom.splits import take_steps
 from notebooks.exercises import solutions, write_it
 from notebooks.exercises.solutions import ring_beats_halving_from
 from notebooks.exercises.wrong import mended
@@ -37,6 +43,8 @@ WRONG = {
 """By the number of an exercise: what is wrong in its listing."""
 
 SPEED = st.one_of(st.integers(0, 9), st.floats(0, 1e6))
+DATA = pixels(IMAGES[:40], "float64"), LABELS[:40].astype(np.int64)
+OPTIONS = ScratchOptions()
 
 
 @given(st.integers(0, 10**6), st.lists(SPEED, min_size=1, max_size=9).filter(any))
@@ -126,13 +134,69 @@ def test_an_exercise_is_wrong_and_its_answer_right(name: str, printed: dict[str,
 def test_a_wrong_update_of_zero_is_named() -> None:
     for old, new, text in (
         ("momentum * velocities[device] + grad", "grad", "has -0.9 times the last update added"),
-        (
-            "sum(local[entries] for local in grads)",
-            "grads[device][entries]",
-            "bias and others is wrong",
-        ),
-        ("lr * velocities", "velocities", "is the right one × 2"),
         ("for copy in params", "for copy in params[:1]", "is not the same on all devices"),
     ):
         reader = write_it.Training(write_it.with_zero1(mended(write_it.zero1_update, old, new)))
         assert text in judge("step", reader).text.splitlines()[0]
+
+
+def answers(X: Array, weights: Weights) -> Array:
+    classes: Array = OneDevice("scratch", weights).logits(X).argmax(axis=1)
+    return classes
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_training_once_is_as_in_numpy(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
+    held_out, right = batches(1, 40, "float64")[0], OneDevice("scratch", start("float64"))
+    for i in range(0, 40, 15):
+        loss = right.step(DATA[0][i : i + 15], DATA[1][i : i + 15], LR)
+    run = partial(solutions.train_once, scratch, start("float64"), DATA, held_out)
+    trial = run(all_devices[:k], 15, LR)
+    assert trial[:3] == (k, 15, LR)
+    np.testing.assert_allclose(trial.loss, loss, rtol=1e-12)
+    assert trial.accuracy == (answers(held_out[0], right.weights) == held_out[1]).mean()
+    assert trial.images_per_second > 0
+
+
+@pytest.mark.parametrize(("k", "examples"), [(1, 40), (3, 40), (5, 3)])
+def test_accuracy_is_that_of_all_answers(
+    scratch: Any, all_devices: Sequence[Any], k: int, examples: int
+) -> None:
+    # A net that gives several answers.
+    weights = {name: 8 * values for name, values in start("float64").items()}
+    X, y = DATA[0][-examples:], DATA[1][-examples:]
+    y = np.where(np.arange(examples) % 3 == 0, answers(X, weights), y)  # some are right
+    devices, filled = all_devices[:k], all_devices[: min(k, examples)]
+    scatter, on_each_device = scratch.kernels.scatter, scratch.kernels.on_each_device
+    replicas = scratch.trainer(weights, filled, OPTIONS).replicas
+    logits = on_each_device(scratch.listing.lenet, scatter(X, filled), replicas)
+
+    def count_right(logits: Any, labels: Any) -> int:
+        return int((on_host(logits).argmax(axis=1) == on_host(labels)).sum())
+
+    accuracy = solutions.accuracy_of_shards(logits, scatter(y, devices), count_right)
+    assert accuracy == (answers(X, weights) == y).mean()
+    assert len(set(answers(DATA[0], weights))) > 1
+
+
+@pytest.mark.parametrize("speeds", [[3, 1], [1, 0, 4]], ids=str)
+def test_uneven_shards_keep_the_gradient(
+    scratch: Any, all_devices: Sequence[Any], speeds: list[float]
+) -> None:
+    weights, (X, y) = start("float64"), batches(1, 35, "float64")[0]
+    sizes, devices = solutions.weighted_shard_sizes(35, speeds), all_devices[: len(speeds)]
+    grads = solutions.weighted_gradient(scratch, weights, (X, y), devices, sizes)
+    assert far(grads, OneDevice("scratch", weights).gradients(X, y)) < 1e-12
+
+
+def test_cells_take_steps_on_devices(strategies: Any, all_devices: Sequence[Any]) -> None:
+    minibatch = batches(1, 11, "float64")[0]
+    single = take_steps(strategies, all_devices[:1], start("float64"), minibatch)
+    for name, count, replicas in (("pipeline", 2, 1), ("tensor", 4, 2)):
+        options: dict[str, Any] = {"strategy": name, "microbatches": 3, "replicas": replicas}
+        steps = take_steps(strategies, all_devices[:count], start("float64"), minibatch, **options)
+        assert steps.difference(single) < 1e-12
+        assert steps.losses == pytest.approx(single.losses, rel=1e-12)
+        assert steps.counted == steps.predicted
+    assert single.losses[2] < single.losses[0]
+    assert steps.events
