@@ -1,12 +1,11 @@
 """Notebooks are as text, listings and pictures say."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from started import ROOT, python
 
 from common.backends.frameworks import FRAMEWORKS
 from notebooks.execute import failure, main
@@ -14,7 +13,6 @@ from notebooks.text import notebook as files
 from notebooks.text.notebook import is_run, path_of, read
 from notebooks.web.chapters import outputs
 
-ROOT = Path(__file__).parents[2]
 STALE = "from notebooks.build import stale; print(*stale(), sep='\\n')"
 
 
@@ -25,11 +23,6 @@ def clone(tmp_path: Path) -> Path:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
     return tmp_path
-
-
-def python(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def change(path: Path, old: str, new: str) -> None:
@@ -43,14 +36,14 @@ def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> Non
     change(clone / "frameworks/mxnet/wrappers.py", "on_kvstore=False", "on_kvstore=0")
     change(clone / "notebooks/drawing/data-parallelism.svg", "minibatch of ", "a batch of ")
     (clone / "notebooks/jax/allreduce.ipynb").unlink()
-    assert set(python(clone, "-c", STALE).stdout.split()) == {
+    assert set(python("-c", STALE, folder=clone).stdout.split()) == {
         "notebooks/parity.ipynb",
         "notebooks/mxnet/multiple-gpus-concise.ipynb",
         "notebooks/jax/allreduce.ipynb",
         "docs/data-parallelism.svg",
         *(f"notebooks/{framework}/multiple-gpus.ipynb" for framework in FRAMEWORKS),
     }
-    failed = python(clone, "-m", "notebooks.build", "--check")
+    failed = python("-m", "notebooks.build", "--check", folder=clone)
     assert failed.returncode == 1
     assert failed.stderr.count("\n") == 1
 
@@ -62,12 +55,13 @@ def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
     change(chapter, "Without GPUs, devices", "Without a GPU, devices")
     change(chapter, "## One step", "## A single step")
     change(clone / "frameworks/mxnet/scratch.py", "One step of SGD on a", "A step of SGD on a")
-    assert python(clone, "-m", "notebooks.build").returncode == 0
+    assert python("-m", "notebooks.build", folder=clone).returncode == 0
     assert [cell.get("outputs") for cell in read(path).cells] == before
     cells = read(clone / "notebooks/mxnet/multiple-gpus.ipynb").cells
     left = {output.output_type for cell in cells for output in cell.get("outputs", [])}
     assert left == {"display_data"}  # pictures need no run
-    assert python(clone, "-c", STALE).stdout == "notebooks/mxnet/multiple-gpus.ipynb\n"
+    stale = python("-c", STALE, folder=clone).stdout
+    assert stale == "notebooks/mxnet/multiple-gpus.ipynb\n"
 
 
 def test_outputs_of_other_code_or_another_run_are_named() -> None:

@@ -1,7 +1,5 @@
 """The site: outputs of notebooks, the choice of a framework, formulas, the search."""
 
-import subprocess
-import sys
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -10,9 +8,9 @@ from re import sub
 import pytest
 from browser_tabs import NEEDED, SIZES, fits
 from playwright.sync_api import Browser, Page as Tab
+from started import python
 
 from notebooks.text.notebook import NOTEBOOKS, path_of, read
-from notebooks.text.sources import ROOT
 from notebooks.web.chapters import outputs
 
 CHAPTER = "chapters/multiple-gpus.html"
@@ -23,8 +21,7 @@ NEXT = "chapters/multiple-gpus-concise.html"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, as `nox -s site` builds it."""
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-E", "docs", str(out)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    built = python("-m", "sphinx", "-W", "-q", "-E", "docs", out)
     assert built.returncode == 0, built.stderr
     return out
 
