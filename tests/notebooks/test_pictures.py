@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -35,13 +35,6 @@ PICTURES: dict[str, Callable[[], str]] = {
     "over time": partial(pictures.memory_over_time, "data", "zero3", "pipeline"),
     **{f"{name}-{k}": partial(pictures.allreduce, name, k) for name, k in STORYBOARDS},
 }
-
-
-def of_class(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """The elements of a class, in order."""
-    for element in tree.iter():
-        if f"pic-{name}" in element.get("class", "").split():
-            yield element
 
 
 def texts(tree: ElementTree.Element) -> list[str]:
@@ -111,7 +104,7 @@ def test_the_site_overrules_the_system_in_the_same_colours() -> None:
 @pytest.mark.parametrize(("p", "m"), [(3, 4), (2, 3), (3, 1)])
 def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
     tree = ElementTree.fromstring(pictures.timelines(p, m))
-    boxes = list(of_class(tree, "box"))
+    boxes = [box for box in tree.iter() if box.get("class") == "pic-box"]
     simulated = [simulate(order(name, p, m)) for name in IN_FLIGHT]
     events = [event for timeline in simulated for event in timeline]
     unit = (480 - 2 * 16 - 62) / max(event.end for event in events)

@@ -25,11 +25,9 @@ class Shown:
         )
         self.settled = json.loads(self.tree.attrib["data-settled"])
 
-    def block(self, name: str) -> ElementTree.Element:
-        return next(each for each in self.tree if each.get("class") == f"explorer-{name}")
-
     def text(self, name: str = "words") -> str:
-        return "".join(self.block(name).itertext())
+        block = next(each for each in self.tree if each.get("class") == f"explorer-{name}")
+        return "".join(block.itertext())
 
 
 def a_record() -> str:
