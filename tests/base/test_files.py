@@ -66,34 +66,23 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
         assert (link.readlink(), path.read_text()) == (Path("file"), content)
 
 
-def require_held(folder: Path) -> None:
-    busy = f"^another run is writing x in {folder}: wait for it, or choose another folder$"
-    with pytest.raises(BusyError, match=busy), held(folder, "x", timeout=0.1):
-        pass
-
-
-def test_one_at_a_time_holds_a_name_in_a_folder_and_the_lock_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "new"
-    for _ in range(2):
-        with held(folder, "x"), held(folder, "y"):
-            require_held(folder)
-            assert {path.name for path in folder.iterdir()} == {".x.lock", ".y.lock"}
-        assert not list(folder.iterdir())
-
-
-def test_a_lock_that_its_last_holder_has_removed_is_not_held_twice(
+def test_a_name_is_held_once_also_if_the_last_holder_removes_the_lock_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = fcntl.flock
+    lock, folder = fcntl.flock, tmp_path / "new"
 
     def too_late(file: int, operation: int) -> None:
         monkeypatch.undo()
-        (tmp_path / ".x.lock").unlink()
+        (folder / ".x.lock").unlink()
         lock(file, operation)
 
     monkeypatch.setattr("fcntl.flock", too_late)
-    with held(tmp_path, "x"):
-        require_held(tmp_path)
+    busy = f"^another run is writing x in {folder}: wait for it, or choose another folder$"
+    with held(folder, "x"), held(folder, "y"):
+        with pytest.raises(BusyError, match=busy), held(folder, "x", timeout=0.1):
+            pass
+        assert {path.name for path in folder.iterdir()} == {".x.lock", ".y.lock"}
+    assert not list(folder.iterdir())
 
 
 def test_no_lock_follows_a_link_or_is_a_folder(tmp_path: Path) -> None:
