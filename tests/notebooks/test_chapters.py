@@ -1,7 +1,7 @@
 """Chapters: listings bring their imports; a text that cannot be read says where."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,30 +11,23 @@ from notebooks.text import chapter
 from notebooks.text.chapter import CHAPTERS, Cell, cells
 from notebooks.text.sources import Listings
 
-Write = Callable[[str], str]
-
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a chapter of its own, and returns its name."""
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a chapter that is called "own"."""
     monkeypatch.setattr(chapter, "TEXTS", tmp_path)
-
-    def written(text: str) -> str:
-        (tmp_path / "own.md").write_text(text, encoding="utf-8")
-        return "own"
-
-    return written
+    return tmp_path / "own.md"
 
 
 def texts(cells_read: Iterable[Cell], kind: str) -> list[str]:
     return [cell.text for cell in cells_read if cell.kind == kind]
 
 
-def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Write) -> None:
+def test_a_listing_brings_the_imports_that_none_before_it_has_brought(own: Path) -> None:
     listings = ["scratch.py get_params", "scratch.py loss", "kernels.py scatter"]
     listings += ["scratch.py split_batch"]
-    name = write("# T\n\n" + "\n\n".join(f"```{{listing}} {words}\n```" for words in listings))
-    first, second, _, last = texts(cells(name, "pytorch"), "listing")
+    own.write_text("# T\n\n" + "\n\n".join(f"```{{listing}} {x}\n```" for x in listings))
+    first, second, _, last = texts(cells("own", "pytorch"), "listing")
     assert "import torch\n" in first.split("def ")[0]
     assert "Params = dict[str, Tensor]" in first
     assert "from torch.nn import functional as F" in second
@@ -61,15 +54,15 @@ def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:
         assert not any(re.search(r"\bnp\b", code) for code in written)
 
 
-def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> None:
-    text = "# T\n\n:::{only} jax mxnet\nhere\n\n```{cell}\nx = '{framework}'\n```\n:::\n\nall"
-    name = write(text)
-    assert texts(cells(name, "jax"), "prose") == ["# T", "here", "all"]
-    assert texts(cells(name, "jax"), "cell") == ["x = 'jax'"]
-    assert texts(cells(name, "pytorch"), "prose") == ["# T", "all"]
-    assert texts(cells(name, "pytorch"), "cell") == []
-    ids = [[cell.id for cell in cells(name, framework)] for framework in ("jax", "pytorch")]
-    assert [ids[0][0], ids[0][-1]] == ids[1]
+def test_what_is_said_to_some_frameworks_is_not_said_to_others(own: Path) -> None:
+    code = "```{cell}\nx = '{framework}'\n```"
+    own.write_text(f"# T\n\n:::{{only}} jax mxnet\nhere\n\n{code}\n:::\n\nall")
+    jax, pytorch = (list(cells("own", framework)) for framework in ("jax", "pytorch"))
+    assert texts(jax, "prose") == ["# T", "here", "all"]
+    assert texts(jax, "cell") == ["x = 'jax'"]
+    assert texts(pytorch, "prose") == ["# T", "all"]
+    assert texts(pytorch, "cell") == []
+    assert [jax[0].id, jax[-1].id] == [cell.id for cell in pytorch]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +75,7 @@ def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> 
         ("```{listing} scratch.py lenett\n```", "scratch.py defines no 'lenett'"),
     ],
 )
-def test_a_text_that_cannot_be_read_says_where(write: Write, text: str, complaint: str) -> None:
+def test_a_text_that_cannot_be_read_says_where(own: Path, text: str, complaint: str) -> None:
+    own.write_text(f"# T\n\n{text}")
     with pytest.raises(RunError, match=re.escape(complaint)):
-        list(cells(write(f"# T\n\n{text}"), "jax"))
+        list(cells("own", "jax"))
