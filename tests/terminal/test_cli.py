@@ -1,10 +1,13 @@
-"""Help, refusals in one line with status 2, and the last line, whatever is in a name."""
+"""Where a command may be started; help, refusals in one line, and the last line of all."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from functools import partial
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -90,7 +93,6 @@ def test_a_bad_request_is_one_line_and_touches_no_file(
     monkeypatch.delitem(sys.modules, "frameworks.pytorch.devices", raising=False)
     (tmp_path / "results").mkdir()
     (tmp_path / EARLIER).write_text("of an earlier run")
-    before = everything_in(tmp_path)
     try:
         ended: object = main("pytorch", "scratch", flags.split())
     except SystemExit as end:
@@ -98,11 +100,8 @@ def test_a_bad_request_is_one_line_and_touches_no_file(
     out, err = capsys.readouterr()
     assert (ended, out) == (2, "")
     assert re.fullmatch(rf"python -m frameworks\.pytorch\.scratch: error: .*{complaint}.*\n", err)
-    assert everything_in(tmp_path) == before
-
-
-def everything_in(folder: Path) -> dict[Path, bytes | None]:
-    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+    assert {*tmp_path.rglob("*")} == {tmp_path / "results", tmp_path / EARLIER}
+    assert (tmp_path / EARLIER).read_text() == "of an earlier run"
 
 
 FAKE = """
@@ -155,3 +154,80 @@ def test_an_error_of_many_lines_is_told_by_one() -> None:
         ("terminate called after throwing\n  what():  no such file\nAborted", "no such file"),
     ):
         assert gist(text) == line
+
+
+FOLDERS = ("bench", "common", "frameworks", "notebooks", "planted", "silent")
+COMMANDS = sorted(
+    path.relative_to(ROOT)
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name == "__main__.py" or '\nif __name__ == "__main__":' in path.read_text("utf-8")
+)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
+    packed = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert {each.rstrip("*") for each in packed} == {*FOLDERS} - {"notebooks"}
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_backend_that_hides_its_framework_says_where_to_start(name: str) -> None:
+    done = python("-m", f"{name}.scratch", folder=ROOT / "frameworks")
+    line = f"{name} is hidden here: cd .. && python -m frameworks.{name}.scratch\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+
+
+def test_a_command_started_as_a_file_finds_every_library(framework: str) -> None:
+    libraries = {framework, *sys.stdlib_module_names, *packages_distributions()}
+    for folder in {(ROOT / path).parent for path in COMMANDS}:  # it is first on `sys.path`
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert libraries.isdisjoint(packages | {path.stem for path in folder.glob("*.py")}), folder
+
+
+MAJOR, MINOR = map(int, PROJECT["project"]["requires-python"].removeprefix(">=").split("."))
+OLD = MAJOR, MINOR - 1
+ELSEWHERE = {
+    "del os.fork": "this is Windows, which cannot fork a process: "
+    "start it on Linux, on macOS, or in WSL",
+    f"sys.version_info = {(*OLD, 13)}": f"this is Python {MAJOR}.{MINOR - 1}: "
+    f"start it with Python {MAJOR}.{MINOR} or a later one",
+}
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+@pytest.mark.parametrize(
+    "run",
+    [
+        "run_path('noxfile.py')",
+        "run_module('common.grid', run_name='__main__')",
+        "run_module('silent.jax_last_microbatch', run_name='__main__')",
+        "run_module('frameworks.jax.scratch')",
+    ],
+)
+def test_windows_and_an_older_python_are_refused_in_one_line(run: str, elsewhere: str) -> None:
+    nox = "sys.modules['nox'] = types.ModuleType('nox')"
+    done = python("-c", f"import os, runpy, sys, types; {elsewhere}; {nox}; runpy.{run}")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{ELSEWHERE[elsewhere]}\n")
+
+
+def test_an_older_python_can_read_the_commands() -> None:
+    for path in (Path("noxfile.py"), Path("common/__init__.py"), *COMMANDS):
+        ast.parse((ROOT / path).read_text("utf-8"), path.name, feature_version=OLD)
+
+
+MACOS = """
+import sys
+sys.platform = "darwin"
+sys.addaudithook(lambda event, _: event == "os.fork" and sys.exit("it forks"))
+from common.base.children import start
+
+if __name__ == "__main__":
+    start(print, "started").join()
+"""
+
+
+def test_on_macos_processes_are_spawned(tmp_path: Path) -> None:
+    (tmp_path / "devices.py").write_text(MACOS)
+    done = python(str(tmp_path / "devices.py"), PYTHONPATH=str(ROOT))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "started\n", "")
