@@ -100,7 +100,7 @@ def spilled(tab: Tab) -> list[str]:
 
 
 @LIVE
-def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
+def test_a_change_or_a_readers_own_record_shows_what_python_computes(page: str, tab: Tab) -> None:
     tab.goto(page)
     says(tab, "memory")
     tab.locator("#memory [name=devices]").fill("7")
@@ -120,11 +120,6 @@ def test_a_change_shows_what_python_computes(page: str, tab: Tab) -> None:
     says(tab, "overlap", layers=3)
     tab.go_back()
     says(tab, "overlap", layers=2, link="pcie")
-
-
-@LIVE
-def test_a_readers_own_record_still_opens(page: str, tab: Tab) -> None:
-    tab.goto(page)
     for content in (a_record(), "{"):
         file = FilePayload(name="1.json", mimeType="text/json", buffer=content.encode())
         tab.locator("#pipeline [type=file]").set_input_files(file)

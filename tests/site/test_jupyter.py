@@ -36,19 +36,14 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, **quiet) as started:
         try:
-            yield address(runtime, started)
+            # The file is there before anything is in it.
+            while not any(path.read_text() for path in runtime.glob("jpserver-*.json")):
+                assert started.poll() is None, "Jupyter Lab has not started"
+                time.sleep(0.1)
+            (path,) = runtime.glob("jpserver-*.json")
+            yield json.loads(path.read_text())["url"]
         finally:
             started.kill()  # else it may wait for a kernel
-
-
-def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:
-    """Where the server answers, as it says itself."""
-    while started.poll() is None:
-        for path in runtime.glob("jpserver-*.json"):
-            if text := path.read_text():  # it is there before anything is in it
-                return str(json.loads(text)["url"])
-        time.sleep(0.1)
-    raise AssertionError("Jupyter Lab has not started")
 
 
 def test_a_notebook_opens_with_its_pictures_and_a_kernel(server: str, browser: Browser) -> None:
