@@ -31,7 +31,7 @@ GRIDS: list[str] = []
 DECIDE = "from common.data.download import decide; print(decide())"
 OLD_NUMPY = (
     *("compare/test_distances.py", "compare/test_parity.py", "compare/test_reference.py"),
-    *("data/test_minibatches.py", "diagnose", "models", "pairs", "parallel", "scaling"),
+    *("data/test_data.py", "diagnose", "models", "pairs", "parallel", "scaling"),
 )
 """Shared tests whose code calls NumPy most, and so run on MXNet's NumPy 1.23, too."""
 

@@ -1,9 +1,10 @@
-"""Where the data comes from, what is refused, and what is made of the files."""
+"""Where the data comes from, what is refused, and what is made of the files: minibatches."""
 
 import gzip
 import hashlib
 import os
 import struct
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from common.base.errors import RequestError
-from common.data.dataset import Dataset, load, numbers
+from common.data.dataset import Dataset, load, minibatches, numbers
 from common.data.download import SHA256, VARIABLE, DownloadError, decide
 from common.data.sums import NO_LABEL, TOKENS, sums, text
 from common.data.synthetic import synthetic
@@ -205,3 +206,41 @@ def test_an_answer_is_right_if_all_of_it_is() -> None:
     tokens, labels = numbers(X, y, "float32")
     assert tokens.dtype == labels.dtype == np.int64
     assert ((labels == -1) == (y == NO_LABEL)).all()
+
+
+sizes, seeds, epochs = st.integers(1, 200), st.integers(0, 2**32 - 1), st.integers(0, 50)
+
+
+@given(n=sizes, batch_size=sizes, seed=seeds, epoch=epochs, skip=st.integers(0, 3))
+def test_the_order_is_the_permutation_of_seed_and_epoch(
+    n: int, batch_size: int, seed: int, epoch: int, skip: int
+) -> None:
+    labels = np.arange(n, dtype=np.uint8)
+    images = np.tile(labels[:, None, None], (1, 28, 28))  # each tells its own place
+    how = {"batch_size": batch_size, "seed": seed, "epoch": epoch}
+    batches = list(minibatches(images, labels, **how))
+    order = np.concatenate([y for _, y in batches])
+    assert order.tolist() == np.random.RandomState([seed, epoch]).permutation(n).tolist()
+    assert [len(y) for _, y in batches[:-1]] == [batch_size] * (len(batches) - 1)
+    assert len(batches[-1][1]) == (n % batch_size or batch_size)
+    for X, y in batches:
+        assert np.array_equal(X, np.broadcast_to(y[:, None, None], (len(y), 28, 28)))
+    rest = [y.tolist() for _, y in minibatches(images, labels, **how, skip=skip)]
+    assert rest == [y.tolist() for _, y in batches[skip:]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pixels_are_bytes_over_255_rounded_once(dtype: str) -> None:
+    images = np.resize(np.arange(256, dtype=np.uint8), (2, 28, 28))
+    X, y = numbers(images, np.arange(2, dtype=np.uint8), dtype)
+    assert (X.shape, X.dtype, y.dtype) == ((2, 1, 28, 28), np.dtype(dtype), np.dtype(np.int64))
+    assert np.array_equal(X[:, 0], (images / np.float64(255)).astype(dtype))
+
+
+def test_images_stay_bytes_until_their_minibatch_is_gathered() -> None:
+    images, labels = np.zeros((20_000, 28, 28), np.uint8), np.zeros(20_000, np.uint8)
+    tracemalloc.start()
+    next(minibatches(images, labels, batch_size=10, seed=0, epoch=0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < images.nbytes / 4
