@@ -1,4 +1,4 @@
-"""Every native strategy of a framework, against NumPy on one device."""
+"""What native strategies refuse, and what their devices keep."""
 
 import importlib
 from collections.abc import Sequence
@@ -11,13 +11,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from oracle import OneDevice
-from scratch_steps import MOMENTUM, batches, far, start
+from scratch_steps import batches, start
 from workers import Worker
 
 from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import DeviceRequest
-from common.base.arrays import Array, Weights, part
+from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, StrategiesOptions
 from common.models.nets import LENET
@@ -26,77 +25,7 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 from frameworks.strategies.layouts import LAYOUTS
 
-STEPS: list[tuple[Array, Array]] = batches(2, 11, "float64")
-STEPS += [(100 * X, y) for X, y in batches(1, 1, "float64")]
-"""The last one leaves devices without an example, and a whole row of a mesh.
-
-Its pixels are so large that clipping would change its gradient.
-"""
-
-RATES = (0.1, 0.05, 0.2)
-LIMIT = 1e-12
 NUMBERS = sum(map(prod, LENET.values()))  # 129,068
-
-CASES = {
-    name: StrategiesOptions(name, native=True, schedule="gpipe", microbatches=4)
-    for name in OF_ANY_NET
-}
-CASES |= {x: replace(CASES["pipeline"], schedule=x) for x in SCHEDULES if x != "gpipe"}
-ON_THREE = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
-ON_FOUR = {
-    f"{name} on a mesh": replace(CASES[name], replicas=2)
-    for name in ("pipeline", "naive", "tensor", "zero3")
-}
-CHOSEN = {1: {x: CASES[x] for x in ("pipeline", "naive", "zero3")}, 3: ON_THREE, 4: ON_FOUR}
-"""What a framework does not support is left out."""
-
-
-def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
-    """Asserts that a run that is resumed before the last has the same bits."""
-    weights, ((X, y), *others) = start("float64", options.shapes()), STEPS
-    trainer = chapter.trainer(weights, devices, options)
-    grads = trainer.gradients(X, y)
-    # The first step is one by hand.
-    by_hand = StrategiesOptions(microbatches=1, depth=options.depth)
-    single = chapter.trainer(weights, devices[:1], by_hand)
-    losses = [float(single.train_batch(X, y, RATES[0]))]
-    trainer.restore(single.save())
-    for step, lr in zip(others, RATES[1:], strict=True):
-        before = trainer.save()
-        losses.append(float(trainer.train_batch(*step, lr)))
-    after = trainer.save()
-    single.restore(after)
-    assert far(single.save(), after) == 0
-    again = chapter.trainer(weights, devices, options)
-    again.predict(STEPS[-1][0])  # it must not change the state
-    again.restore(before)
-    again.train_batch(*STEPS[-1], RATES[-1])
-    resumed = again.save()
-    assert [name for name in after if resumed[name].tobytes() != after[name].tobytes()] == []
-    return {
-        **{f"gradients/{name}": values for name, values in grads.items()},
-        **{f"after/{name}": values for name, values in after.items()},
-        "logits": trainer.predict(X[:2]),  # of which the third device has none
-        "losses": np.array(losses),
-    }
-
-
-@pytest.mark.only("pytorch", "jax", "tensorflow")
-@pytest.mark.parametrize("devices", CHOSEN)
-def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
-    framework: str, devices: int, tmp_path: Path
-) -> None:
-    chosen = {name: x for name, x in CHOSEN[devices].items() if not x.no_native(framework)}
-    cases = {name: (trained, options) for name, options in chosen.items()}
-    for name, arrays in Worker(framework, "strategies", devices, cases, tmp_path).run().items():
-        options = chosen[name]
-        right = OneDevice("strategies", start("float64", options.shapes()), MOMENTUM)
-        assert far(part(arrays, "gradients/"), right.gradients(*STEPS[0])) < LIMIT
-        np.testing.assert_allclose(arrays["losses"], right.steps(STEPS, RATES), rtol=LIMIT)
-        velocity = {f"momentum/{name}": values for name, values in right.velocity.items()}
-        assert far(part(arrays, "after/"), {**right.weights, **velocity}) < LIMIT
-        exact = right.logits(STEPS[0][0][:2])
-        assert np.abs(arrays["logits"] - exact).max() < LIMIT * np.abs(exact).max()
 
 
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:
@@ -160,7 +89,7 @@ def keeping_all(
         whole = {**LAYOUTS, "zero3": replace(LAYOUTS["zero3"], weights="whole")}
         wrong = patch(f"frameworks.{framework}.native.program.LAYOUTS", whole)
     with wrong, pytest.raises(RunError, match="keeps 129,068 of 129,068 weights, by the plan"):
-        chapter.trainer(weights, devices, options).train_batch(*STEPS[0], 0.1)
+        chapter.trainer(weights, devices, options).train_batch(*batches(1, 11, "float64")[0], 0.1)
     return {"asserted": np.ones(1)}
 
 

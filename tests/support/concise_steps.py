@@ -14,8 +14,6 @@ from common.models.nets import resnet18_shapes
 from common.models.weights_file import initial_weights
 
 WIDTH: Final = 4
-RATES: Final = (0.1, 0.08, 0.05)
-"""The learning rate of each step: a backend must not keep the first."""
 IMAGES, LABELS, *_ = synthetic(20, 1)
 
 

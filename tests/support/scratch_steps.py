@@ -14,7 +14,6 @@ from common.models.weights_file import initial_weights
 IMAGES, LABELS, *_ = synthetic(70, 1)
 
 LR = 0.2
-MOMENTUM = 0.9
 MOST_DEVICES = 5
 """The largest number of simulated devices that a test takes."""
 RATES = [LR * (1 - step / 4) for step in range(4)]
