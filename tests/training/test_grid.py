@@ -79,27 +79,24 @@ def test_all_that_a_failed_run_says_is_shown_and_ends_the_grid(
 
 @pytest.mark.only("pytorch")
 def test_a_run_is_what_its_command_does(framework: str, tmp_path: Path) -> None:
-    ran = {}
-    for name in ("forked", "command", "resumed"):
-        settings = {**SETTINGS, "out": tmp_path / name}
-        flags = as_flags(settings)
-        if name == "command":
-            done = python("-m", f"frameworks.{framework}.scratch", *flags)
-        else:
-            every = {"checkpoint_every": 2} if name == "resumed" else {}
-            done = run_grid(framework, settings | every)
-        *_, line = done.stdout.splitlines()
-        assert done.returncode == 0, done.stdout + done.stderr
-        if name == "command":
-            assert line.startswith("test acc: ")
-        else:  # in a line
-            of_run = rf"1/1 pytorch scratch on 2 devices, in {settings['out']}: done in [\d.]+ s"
-            assert done.stdout.count("\n") == 2
-            assert re.fullmatch(of_run, line)
-        record = json.loads((tmp_path / name / f"{framework}-scratch-2dev.json").read_text())
+    out = {name: {**SETTINGS, "out": tmp_path / name} for name in ("forked", "resumed", "command")}
+    done = run_grid(framework, out["forked"], out["resumed"] | {"checkpoint_every": 2})
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()[1:]
+    for number, (line, name) in enumerate(zip(lines, out, strict=False), start=1):
+        of_run = rf"{number}/2 pytorch scratch on 2 devices, in {tmp_path / name}: done in [\d.]+ s"
+        assert re.fullmatch(of_run, line)
+    flags = as_flags(out["command"])
+    done = python("-m", f"frameworks.{framework}.scratch", *flags)
+    assert done.stdout.splitlines()[-1].startswith("test acc: "), done.stderr
+    assert len(lines) == 2
+    records = [
+        json.loads((tmp_path / name / f"{framework}-scratch-2dev.json").read_text()) for name in out
+    ]
+    for record, name in zip(records, out, strict=True):
         if name != "resumed":
-            assert record["command"] == ["python", "-m", f"frameworks.{framework}.scratch", *flags]
+            command = [*("python", "-m", f"frameworks.{framework}.scratch"), *as_flags(out[name])]
+            assert record["command"] == command
         assert record["status"] == "complete"
         assert [each["step"] for each in record["resumed"]] == [2] * (name == "resumed")
-        ran[name] = record["losses"]
-    assert ran["forked"] == ran["command"] == ran["resumed"]
+        assert record["losses"] == records[0]["losses"]
