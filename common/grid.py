@@ -6,17 +6,16 @@ python -m common.grid jax
 import argparse
 import os
 import signal
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from contextlib import closing
+from itertools import takewhile
+from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.children import end, start
+from common.base.children import outcomes
 from common.base.machine import cores
 from common.chapters.spec import spec
 from common.chapters.suites import SUITES
@@ -83,13 +82,23 @@ def name(framework: str, chapter: str, settings: Mapping[str, Any]) -> str:
     return f"{' '.join(words)} on {devices} device{of_many}, in {settings['out']}"
 
 
-def outcome(code: int, seconds: float, printed: IO[str]) -> str:
+def outcome(code: int, seconds: float, printed: str) -> str:
     """How a run ended; if it failed, with all that it printed."""
     if not code:
         return f"done in {seconds:.1f} s"
-    printed.seek(0)
     by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
-    return f"FAILED after {seconds:.1f} s\n{printed.read().rstrip()}{by}"
+    return f"FAILED after {seconds:.1f} s\n{printed.rstrip()}{by}"
+
+
+def get_ready(framework: str) -> None:
+    """Loads a framework, so that runs are forked from here; every one has one thread."""
+    from common.backends.loading import preload, set_tf32
+
+    # Read when a framework is loaded.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    set_tf32(False)
+    # Each run would spend seconds on it. Where it is missing, each says so.
+    preload(framework, "common.training.run")
 
 
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
@@ -97,36 +106,15 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
 
     Prints a line for each run, and the whole output of one that fails.
     """
-    from common.backends.loading import preload, set_tf32
-
-    # Read when a framework is loaded; every run of the grid has one thread.
-    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    set_tf32(False)
-    # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
-    preload(framework, "common.training.run")
-    waiting, ended, failed = iter(planned), 0, 0
-    # By what becomes ready when it ends: the process, its output, the run, and when it began.
-    running: dict[Any, tuple[BaseProcess, IO[str], Planned, float]] = {}
-    try:
-        while True:
-            for run in islice(waiting, 0 if failed else at_once - len(running)):
-                printed: IO[str] = TemporaryFile("w+", errors="replace")  # noqa: SIM115
-                # A process that is not forked gets a connection, but no bare number.
-                output = Connection(os.dup(printed.fileno()), readable=False)
-                process = start(work, framework, *run, output)
-                running[process.sentinel] = process, printed, run, time.monotonic()
-            if not running:
-                return failed
-            for sentinel in wait(list(running)):
-                process, printed, run, began = running.pop(sentinel)
-                process.join()
-                ended, code = ended + 1, process.exitcode or 0
-                with printed:
-                    how = outcome(code, time.monotonic() - began, printed)
-                print(f"{ended}/{len(planned)} {name(framework, *run)}: {how}", flush=True)
-                failed = failed or abs(code)
-    finally:
-        end(process for process, *_ in running.values())
+    get_ready(framework)
+    failed = 0
+    runs = ((framework, *run) for run in takewhile(lambda _: not failed, planned))
+    with closing(outcomes(work, runs, at_once)) as ended:
+        for number, (run, code, seconds, printed) in enumerate(ended, start=1):
+            how = outcome(code, seconds, printed)
+            print(f"{number}/{len(planned)} {name(*run)}: {how}", flush=True)
+            failed = failed or abs(code)
+    return failed
 
 
 def parser() -> Parser:

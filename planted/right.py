@@ -12,33 +12,26 @@ if __name__ == "__main__":
     keep_memory()
 
 import argparse
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any, Final
-from unittest.mock import patch
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.interface import Process
-from common.base.children import end, start
-from common.base.errors import RequestError, RunError
-from common.base.machine import cores
+from common.base.errors import RequestError
 from common.chapters.suites import SUITES, Suite
 from common.compare.findings import Check
 from common.compare.folder import examine
-from common.grid import work
+from common.grid import get_ready
 from common.report.text import describe
 from common.terminal.command import REPEATS, Parser, count, path, seed as first_seed, status
 from common.training.run import Run
-from planted.run import KNOWN, get_ready, settings
+from planted.run import KNOWN, make, settings
 
 DATA: Final = "fashion-mnist", "synthetic"
 SPLIT: Final = "data", "pipeline", "tensor", "zero1", "zero2", "zero3"
@@ -58,14 +51,7 @@ class ManySeeds(Run):
         for seed in self.seeds:
             config = self.config.model_copy(update={"seed": seed})
             files = replace(self.files, out=Path(str(self.files.out).replace("SEED", str(seed))))
-            run = {each.name: getattr(self, each.name) for each in fields(Run)}
-            Run(**{**run, "config": config, "files": files})(process)
-
-
-def work_seeds(seeds: Sequence[int], *run: Any) -> None:
-    """What the process of some runs does: see `common.grid.work`."""
-    with patch("common.training.run.Run", partial(ManySeeds, seeds=seeds)):
-        work(*run)
+            Run.__call__(replace(self, config=config, files=files), process)
 
 
 def short_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
@@ -80,52 +66,34 @@ def short_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
     return tasks
 
 
-def quick_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
-    """The seeds of the runs of the quick presets."""
-    tasks = product(KNOWN, (1, 2))
-    return {(name, k): [*seeds] for name, k in tasks if k in quick_devices(KNOWN[name])}
-
-
 def quick_devices(suite: Suite) -> tuple[int, ...]:
     """The numbers of devices of a quick preset: only two of ResNet-18, which trains longest."""
     return {"concise quick": (2,), "scratch quick": (1, 2)}.get(f"{suite.chapter} {suite.name}", ())
 
 
-def make(framework: str, tasks: dict[Task, list[int]], folder: Path, **more: Any) -> None:
+def make_all(framework: str, tasks: dict[Task, list[int]], folder: Path, **more: Any) -> None:
     """Makes runs, those of a task in one process. Raises RunError if one cannot be made."""
-    waiting, running = list(tasks.items()), dict[Any, tuple[BaseProcess, IO[str]]]()
-    with ExitStack() as stack:
-        stack.callback(lambda: end(process for process, _ in running.values()))
-        while waiting or running:
-            while waiting and len(running) < cores():
-                (name, devices), seeds = waiting.pop(0)
-                printed: IO[str] = stack.enter_context(TemporaryFile("w+"))
-                output = Connection(os.dup(printed.fileno()), readable=False)
-                given = settings(KNOWN[name], devices, str(folder / "SEED")) | more
-                process = start(work_seeds, seeds, framework, KNOWN[name].chapter, given, output)
-                running[process.sentinel] = process, printed
-            for sentinel in wait(list(running)):
-                process, printed = running.pop(sentinel)
-                process.join()
-                if process.exitcode:
-                    printed.seek(0)
-                    raise RunError(printed.read())
+    runs = []
+    for (name, devices), seeds in tasks.items():
+        given = settings(KNOWN[name], devices, str(folder / "SEED")) | more
+        runs.append((partial(ManySeeds, seeds=seeds), framework, KNOWN[name].chapter, given))
+    make(runs)
 
 
-def checks_of(folder: Path, framework: str) -> list[Check]:
-    """The checks of one framework's runs, but for the lack of others."""
-    results = examine(folder, frameworks=[framework])
-    checks = [check for result in results for check in result.comparison.checks]
-    return [check for check in checks if check.check != "peers"]
+def checks_of(folder: Path, **chosen: Any) -> list[Check]:
+    """The checks of runs, which are chosen as by `examine`."""
+    results = examine(folder, **chosen)
+    return [check for result in results for check in result.comparison.checks]
 
 
 def short(framework: str, seeds: Sequence[int]) -> Iterator[tuple[str, list[Check]]]:
-    """The checks of the short runs of each seed, on each data set."""
+    """The checks of the short runs of each seed, on each data set, but for the lack of others."""
     for dataset in DATA:
         with TemporaryDirectory(prefix="right-") as name:
-            make(framework, short_runs(seeds), Path(name), dataset=dataset, dtype="float32")
+            make_all(framework, short_runs(seeds), Path(name), dataset=dataset, dtype="float32")
             for seed in seeds:
-                yield f"seed {seed}, {dataset}", checks_of(Path(name) / str(seed), framework)
+                checks = checks_of(Path(name) / str(seed), frameworks=[framework])
+                yield f"seed {seed}, {dataset}", [x for x in checks if x.check != "peers"]
 
 
 def quick(folder: Path) -> Iterator[tuple[str, list[Check]]]:
@@ -133,8 +101,7 @@ def quick(folder: Path) -> Iterator[tuple[str, list[Check]]]:
     for each in sorted(folder.glob("*/[0-9]*")):
         seed = {"seed": int(each.name)}
         suites = [replace(x, settings={**x.settings, **seed}) for x in SUITES if x.name == "quick"]
-        results = examine(each, known=suites, planned=quick_devices)  # which have another seed
-        checks = [check for result in results for check in result.comparison.checks]
+        checks = checks_of(each, known=suites, planned=quick_devices)  # which have another seed
         yield f"seed {each.name}, {each.parent.name}", checks
         if all(check.passed for check in checks):
             rmtree(each)
@@ -176,8 +143,9 @@ def run(flags: argparse.Namespace) -> int:
         return told(quick(flags.out))
     get_ready(flags.framework)
     for dataset in DATA if flags.quick else ():
-        tasks = quick_runs(range(flags.first, flags.first + flags.quick))
-        make(flags.framework, tasks, flags.out / dataset, dataset=dataset)
+        seeds = [*range(flags.first, flags.first + flags.quick)]
+        tasks = {(x, k): seeds for x, suite in KNOWN.items() for k in quick_devices(suite)}
+        make_all(flags.framework, tasks, flags.out / dataset, dataset=dataset)
     return told(short(flags.framework, range(flags.first, flags.first + flags.seeds)))
 
 

@@ -5,26 +5,27 @@ python -m planted.run "sum not mean" jax scratch --steps 3
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest.mock import patch
 
 from common.backends.interface import Process
-from common.base.children import start
+from common.base.children import outcomes
 from common.base.errors import RunError
+from common.base.machine import cores
 from common.chapters.suites import SUITES, Suite
 from common.compare.comparison import SuiteResult, compare_suite
 from common.compare.findings import Check
 from common.compare.folder import examine
 from common.diagnose.hints import FITS
 from common.diagnose.suspects import suspects
-from common.grid import work
+from common.grid import get_ready, work
 from common.report.text import describe
 from common.training.run import Run
 from planted.bug import Bug, Runs
@@ -51,12 +52,21 @@ class PlantedRun(Run):
             super().__call__(process)
 
 
-def work_planted(
-    bug: str, framework: str, chapter: str, settings: Mapping[str, Any], output: Connection
-) -> None:
-    """What the process of a run does: see `common.grid.work`."""
-    with patch("common.training.run.Run", partial(PlantedRun, bug=bug)):
-        work(framework, chapter, settings, output)
+def work_as(kind: Callable[..., Run], *run: Any) -> None:
+    """What the process of a run of a `kind` does: see `common.grid.work`."""
+    with patch("common.training.run.Run", kind):
+        work(*run)
+
+
+def make(runs: Iterable[tuple[Any, ...]], *fine: int, of: str = "") -> None:
+    """Makes runs: kind, framework, chapter, settings. Raises RunError if one cannot be made.
+
+    It has been if its status is 0, or one that is `fine`.
+    """
+    with closing(outcomes(work_as, runs, cores())) as ended:
+        for _, code, _, printed in ended:
+            if code not in (0, *fine):
+                raise RunError(f"{of}{printed}")
 
 
 def seconds_used() -> float:
@@ -83,16 +93,6 @@ def answers(framework: str, names: Sequence[str]) -> Iterator[Answer]:
         yield answer.model_copy(update={"seconds": seconds_used() - begun})
 
 
-def get_ready(framework: str) -> None:
-    """Loads a framework, so that runs are forked from here."""
-    from common.backends.loading import preload, set_tf32
-
-    alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
-    os.environ |= alone  # read when a framework is loaded
-    set_tf32(False)
-    preload(framework, "common.training.run")
-
-
 def planned(bug: Bug, framework: str) -> Runs:
     """The runs of a bug that the framework has."""
     return {name: k for name, k in bug.runs.items() if framework not in KNOWN[name].lacking}
@@ -100,17 +100,12 @@ def planned(bug: Bug, framework: str) -> Runs:
 
 def compared(bug: str, framework: str, runs: Mapping[str, Iterable[int]]) -> Results:
     """Makes runs with a bug and compares them. Raises RunError if one cannot be made."""
-    with TemporaryDirectory(prefix="planted-") as folder, TemporaryFile("w+") as printed:
-        output = Connection(os.dup(printed.fileno()), readable=False)
-        for name, devices in runs.items():
-            task = partial(start, work_planted, bug, framework, KNOWN[name].chapter)
-            for process in [task(settings(KNOWN[name], k, folder), output) for k in devices]:
-                process.join()
-                if process.exitcode not in (0, 1):
-                    printed.seek(0)
-                    raise RunError(f"{bug}: {printed.read()}")
-        chapters = list(dict.fromkeys(KNOWN[name].chapter for name in runs))
-        results = examine(Path(folder), frameworks=[framework], chapters=chapters)
+    kind, chapters = partial(PlantedRun, bug=bug), {KNOWN[name].chapter: None for name in runs}
+    suites = [(KNOWN[name], k) for name, devices in runs.items() for k in devices]
+    with TemporaryDirectory(prefix="planted-") as folder:
+        tasks = ((kind, framework, x.chapter, settings(x, k, folder)) for x, k in suites)
+        make(tasks, 1, of=f"{bug}: ")  # it may have failed by the bug
+        results = examine(Path(folder), frameworks=[framework], chapters=[*chapters])
         return {f"{x.suite.chapter} {x.suite.name}": x for x in results}
 
 

@@ -9,13 +9,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from multiprocessing import Pipe, parent_process, resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
 
 from common.base.signals import held_back, leave_to_parent
 
@@ -40,6 +42,38 @@ def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) 
     leave_to_parent()
     end_with(parent)
     work(*arguments)
+
+
+def outcomes(
+    work: Callable[..., object], tasks: Iterable[tuple[Any, ...]], at_once: int
+) -> Generator[tuple[Any, int, float, str], None, None]:
+    """Does each task by `work(*task, output)` in a process of its own, some `at_once`.
+
+    As they end: the task, the exit status, the seconds, and what was written to the output. Tasks
+    are taken when they begin. Processes that have not ended are, if it is closed.
+    """
+    waiting = iter(tasks)
+    # By what becomes ready when it ends: the process, its output, the task, and when it began.
+    running: dict[Any, tuple[BaseProcess, IO[str], Any, float]] = {}
+    try:
+        while True:
+            for task in islice(waiting, at_once - len(running)):
+                printed: IO[str] = TemporaryFile("w+", errors="replace")  # noqa: SIM115
+                # A process that is not forked gets a connection, but no bare number.
+                output = Connection(os.dup(printed.fileno()), readable=False)
+                process = start(work, *task, output)
+                running[process.sentinel] = process, printed, task, time.monotonic()
+            if not running:
+                return
+            for sentinel in wait(list(running)):
+                process, printed, task, began = running.pop(sentinel)
+                process.join()
+                code, seconds = process.exitcode or 0, time.monotonic() - began
+                with printed:
+                    printed.seek(0)
+                    yield task, code, seconds, printed.read()
+    finally:
+        end(process for process, *_ in running.values())
 
 
 def messages(work: Callable[..., object], *arguments: Any, seconds: float) -> Iterator[Any]:
