@@ -105,25 +105,20 @@ class Config(BaseModel):
         `settings` has all flags; the preset decides those that are None. Raises RequestError.
         """
         chapter, name = spec(settings["chapter"]), settings["preset"]
-        on_cpu = settings["device_kind"] == "cpu"
-        synthetic = settings["dataset"] == "synthetic"
+        data, net = settings["dataset"], settings.get("net", "")
+        on_cpu, texts = settings["device_kind"] == "cpu", net in ("gpt", "moe")
         for flag, idle, where, why in (
             ("tf32", kind == "cpu", "CPU devices", "it is for GPUs"),
             ("deterministic", on_cpu, "--device-kind cpu", "it is for GPUs"),
-            ("data_dir", synthetic, "--dataset synthetic", "it is for fashion-mnist"),
+            ("data_dir", data == "synthetic", "--dataset synthetic", "it is for fashion-mnist"),
+            ("dataset", texts and data != "auto", f"--net {net}", "it learns from sums"),
+            ("data_dir", texts, f"--net {net}", "it learns from sums"),
         ):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
-        given = {"dataset": settings["dataset"] != "auto", "data-dir": settings["data_dir"]}
-        for flag in (
-            flag for flag in given if settings.get("net") in ("gpt", "moe") and given[flag]
-        ):
-            raise RequestError(
-                f"--{flag} means nothing for --net {settings['net']}: it learns from sums"
-            )
         if name == "auto":
             name = "book" if kind == "gpu" else chapter.without_gpu
-        preset = chapter.preset(name, devices, settings.get("net", ""))
+        preset = chapter.preset(name, devices, net)
         if settings["steps"] is not None:  # single steps are as in the book
             preset |= {"epochs": None, "lr_decay": "none"}
         start = settings["init_weights"]
