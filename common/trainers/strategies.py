@@ -17,7 +17,9 @@ from common.backends.interface import (
 from common.base.arrays import Array, Weights, on_host, part
 from common.base.errors import RunError
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.plans import Plan
+from common.models.nets import Shapes
+from common.parallel.plans import Layouts, Part, Plan
+from common.parallel.replicas import diverged
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,33 @@ def require_parts(plan: Plan, kept: Iterable[int]) -> None:
         if number > most + whole // 16:
             what = f"a device keeps {number:,} of {whole:,} weights"
             raise RunError(f"{what}, by the plan of {plan.strategy} {most:,}")
+
+
+def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Weights:
+    """A device's part of each tensor of which it has one."""
+    parts = {name: layouts[name][device] for name in tensors}
+    return {name: part.of(tensors[name]) for name, part in parts.items() if part is not None}
+
+
+def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
+    """The whole tensors from devices' parts. Raises RunError where copies of a part differ.
+
+    Names may begin with the kind of a state, as in `momentum/NAME`.
+    """
+    tensors: Weights = {}
+    for name, layout in layouts.items():
+        shards: dict[Part, Array] = {}
+        for device, shard in enumerate(layout):
+            if shard is not None:
+                values = held[device][name]
+                if shards.setdefault(shard, values).tobytes() != values.tobytes():
+                    raise diverged(name, device)
+        shape = shapes[name.rpartition("/")[2]]
+        tensors[name] = np.empty(shape, next(iter(shards.values())).dtype)
+        for shard, values in shards.items():
+            view = tensors[name].reshape(-1) if shard.axis is None else tensors[name]
+            view[shard.index] = values
+    return tensors
 
 
 def zeros(tensors: Mapping[str, Array]) -> Weights:

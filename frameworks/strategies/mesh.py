@@ -16,9 +16,8 @@ from common.base.arrays import Array, Weights, on_host, part
 from common.chapters.strategies import StrategiesOptions
 from common.models.nets import last_bias
 from common.parallel.ledger import Event, Kept, Ledger, Usage, mesh
-from common.parallel.parts import parts_of, whole
 from common.parallel.plans import Layouts, Plan
-from common.trainers.strategies import Loss, zeros
+from common.trainers.strategies import Loss, parts_of, whole, zeros
 from frameworks.strategies.collectives import allreduce, allreduce_in_place
 from frameworks.strategies.layers import BETAS
 from frameworks.strategies.primitives import Params, Tensor
