@@ -74,6 +74,9 @@ class Plan(Net):
     sharded: ClassVar[bool] = False
     """Whether the devices of a group share its examples."""
 
+    partial: ClassVar[bool] = False
+    """Whether a device has the gradients of its tokens or examples, and no others."""
+
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
         """Why a group of so many devices cannot train the net; empty if it can."""
@@ -145,8 +148,9 @@ class Plan(Net):
 
     @cached_property
     def shared(self) -> list[str]:
-        """The tensors that all devices have, whose gradients are summed once in a step."""
-        return []
+        """The tensors that all devices have, whose partial gradients are summed once in a step."""
+        names = self.shapes if self.partial else ()
+        return [name for name in names if len({*self.weights[name]}) == 1]
 
     def whole(self, name: str, only: int | None = None) -> Layout:
         """The whole tensor on each device, or on only one."""

@@ -23,6 +23,7 @@ class Context(Plan):
     """Devices exchange what attention needs. Each sums gradients of its tokens with the others."""
 
     words = "some tokens of each sequence on each device, for --net gpt"
+    partial = True
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
@@ -64,11 +65,6 @@ class Context(Plan):
         *_, part, kind = name.split(".")
         functions = {"norm": "enter", "qkv": "project", "proj": "unite"}
         return "finish" if (part, kind) == ("proj", "bias") else functions.get(part, "layer")
-
-    @cached_property
-    def shared(self) -> list[str]:
-        """The tensors that all devices have, whose gradients each has of its tokens."""
-        return [name for name in self.shapes if name != "embed.position"]
 
     def count_sends(self, examples: int, row: Group) -> None:
         times = self.blocks.count * len(self.microbatches_of(examples))

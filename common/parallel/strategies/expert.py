@@ -13,7 +13,7 @@ class Expert(Plan):
     """Tokens go to the devices of their experts and come back, forward and backward."""
 
     words = "as data, with the experts of each layer shared by devices"
-    sharded = True
+    sharded = partial = True
     experts: Experts
 
     @classmethod
@@ -32,12 +32,8 @@ class Expert(Plan):
     @cached_property
     def weights(self) -> Layouts:
         """Experts in order, some on each device; of all else, each device has the whole."""
-        return {x: self.whole(x) if x in self.shared else self.slices(x, 0) for x in self.shapes}
-
-    @cached_property
-    def shared(self) -> list[str]:
-        """The tensors that each device has, whose gradients are summed once in a step."""
-        return [name for name in self.shapes if name not in self.of_experts]
+        experts = {name: self.slices(name, 0) for name in self.of_experts}
+        return {name: experts.get(name) or self.whole(name) for name in self.shapes}
 
     def taken_by(self, name: str) -> str:
         """Of a layer with experts, tensors go to three functions."""

@@ -14,6 +14,7 @@ class SequenceParallel(Tensor):
     """An all-gather and a reduce-scatter of tokens take the place of each all-reduce."""
 
     words = "as tensor, with each token's norms and residuals on one device"
+    partial = True
 
     @classmethod
     def refusal(cls, net: Net, group: int, **how: Any) -> str:
@@ -32,14 +33,6 @@ class SequenceParallel(Tensor):
     def tokens(self) -> list[int]:
         """The number of tokens that each device has of a sequence."""
         return shard_sizes(self.blocks.sequence, self.devices)
-
-    @cached_property
-    def shared(self) -> list[str]:
-        """The tensors that all devices have, whose gradients each has of its tokens: norms, biases.
-
-        They are summed once in a step.
-        """
-        return [name for name in self.shapes if name not in self.axes]
 
     def count_sends(self, examples: int, row: Group) -> None:
         times = len(self.microbatches_of(examples))
