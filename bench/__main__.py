@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.plan import WORKLOADS, Entry, entries
-from bench.report import HEADINGS, Bench, samples
+from bench.report import HEADINGS, Bench, Samples
 from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
@@ -68,6 +68,10 @@ def measure_all(flags: argparse.Namespace) -> None:
 def results(outputs: Outputs, failed: Iterable[Entry]) -> Bench:
     """The content of bench.json."""
     (entry, rounds), *_ = outputs.items()
+    samples = []
+    for each, runs in outputs.items():
+        figures = {name: [run["figures"][name] for run in runs] for name in rounds[0]["figures"]}
+        samples.append(Samples(**vars(each), figures=figures))
     return Bench(
         created=now(),
         machine=describe_machine() | (gpus_here() if entry.kind == "gpu" else {}),
@@ -75,7 +79,7 @@ def results(outputs: Outputs, failed: Iterable[Entry]) -> Bench:
         data=rounds[0]["data"],
         rounds=len(rounds),
         failed=[entry.key() for entry in failed],
-        samples=[samples(entry, runs) for entry, runs in outputs.items()],
+        samples=samples,
     )
 
 

@@ -1,8 +1,8 @@
 """The benchmark's results: the file bench.json, and one table."""
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -16,15 +16,11 @@ HEADINGS: Final = (
 """The columns; `on` is the number of devices."""
 
 
-class Samples(BaseModel):
+@dataclass(frozen=True)
+class Samples(Entry):
     """The figures of one loop, a value for each round: seconds, bytes and images per second."""
 
-    framework: str
-    chapter: str
-    contender: str
-    devices: int
-    kind: Literal["cpu", "gpu"] = "cpu"
-    figures: dict[str, list[float]]
+    figures: dict[str, list[float]] = field(default_factory=dict)
 
     def median(self, name: str) -> float:
         """The median over the rounds."""
@@ -85,10 +81,3 @@ class Bench(BaseModel):
         if self.failed:
             parts.append(f"failed: {', '.join(self.failed)}")
         return "; ".join(parts)
-
-
-def samples(entry: Entry, outputs: Sequence[Mapping[str, Any]]) -> Samples:
-    """The figures of all rounds of an entry."""
-    rounds = [output["figures"] for output in outputs]
-    figures = {name: [each[name] for each in rounds] for name in rounds[0]}
-    return Samples(**vars(entry), figures=figures)
