@@ -86,13 +86,10 @@ def row(bug: Bug, answers: Sequence[Answer]) -> str:
     wrong = [f"✗ {text}" for text in named if not bug.right or bug.right not in text]
     hint = wrong[0] if wrong else bug.right if named else "–"
     seconds = sum(answer.seconds for answer in answers)
-    return f"| {name} | {caught_by(answers)} | {hint} | {seconds:.0f} |"
-
-
-def caught_by(answers: Sequence[Answer]) -> str:
-    """What sees a bug: one word if that is the same in all frameworks."""
+    # What sees it is one word if that is the same in all frameworks.
     groups: dict[str, list[str]] = {}
     for answer in answers:
         groups.setdefault(answer.caught or "nothing", []).append(answer.framework)
-    several = [f"{caught}: {', '.join(names)}" for caught, names in groups.items()]
-    return "; ".join(several if several[1:] else groups)
+    several = [f"{what}: {', '.join(names)}" for what, names in groups.items()]
+    caught = "; ".join(several if several[1:] else groups)
+    return f"| {name} | {caught} | {hint} | {seconds:.0f} |"

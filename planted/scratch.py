@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from common.parallel.schedules import SCHEDULES
-from planted.bug import Right, bug
-from planted.tensors import scaled, turned, without
+from planted.bug import Right, bug, scaled, turned, without
 
 LISTING: Final = "frameworks.{}.scratch"
 TRAINER: Final = "common.trainers.scratch:ScratchTrainer"

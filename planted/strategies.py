@@ -4,8 +4,7 @@ import math
 from typing import Any, Final
 
 from common.models.nets import lenet_shapes
-from planted.bug import Right, bug
-from planted.tensors import rolled, scaled, without
+from planted.bug import Right, bug, rolled, scaled, without
 
 OPS: Final = "frameworks.{}.primitives"
 LENET: Final = "frameworks.{}.lenet"
