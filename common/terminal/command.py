@@ -138,8 +138,6 @@ def counts(text: str) -> tuple[int, ...]:
 
 seed = _number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")
 
-rank = _number(int, lambda n: 0 <= n < DEVICES, f"a whole number from 0 to {DEVICES - 1}")
-
 distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
 
 at_least_0 = _number(float, lambda x: 0 <= x <= 1e9, "a number of at least 0, at most 1e9")

@@ -35,10 +35,8 @@ def table(
     return grid
 
 
-def markdown(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (0,)
-) -> list[str]:
-    rule = ["---" if number in left else "---:" for number in range(len(headings))]
+def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    rule = ["---", *["---:"] * (len(headings) - 1)]
     return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
 
 
