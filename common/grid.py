@@ -28,11 +28,7 @@ Planned = tuple[str, Mapping[str, Any]]
 
 
 def runs(
-    framework: str,
-    results: Path,
-    *,
-    more_devices: bool = False,
-    gpus: int = 0,
+    framework: str, results: Path, *, more_devices: bool = False, gpus: int = 0
 ) -> list[Planned]:
     """The runs of a framework: those of plain `nox`, or those that `nox -s grid` adds.
 
@@ -130,8 +126,7 @@ def parser() -> Parser:
 
 
 def run_grid(flags: argparse.Namespace) -> int:
-    extent = {name: getattr(flags, name) for name in ("more_devices", "gpus")}
-    planned = runs(flags.framework, flags.out, **extent)
+    planned = runs(flags.framework, flags.out, more_devices=flags.more_devices, gpus=flags.gpus)
     decide()
     at_once = min(4, cores())
     print(f"{len(planned)} runs, {at_once} at a time", flush=True)

@@ -90,19 +90,9 @@ class Run:
             if folder := self.files.checkpoint_dir:
                 every = self.files.checkpoint_every or config.steps_of_whole()
                 checkpoints = Checkpoints(folder, every, record, found and found.path)
-            training = Training(
-                chapter,
-                devices.local,
-                config,
-                self.data,
-                report,
-                checkpoints,
-                found,
-                stop,
-                process,
-                Outcome(record.losses, record.epochs),  # a checkpoint's record shares these lists
-            )
-            outcome = training.train(weights)
+            outcome = Outcome(record.losses, record.epochs)  # which a checkpoint's record shares
+            given = chapter, devices.local, config, self.data, report
+            Training(*given, checkpoints, found, stop, process, outcome).train(weights)
             process.any(stop.asked)  # no record is complete before all processes are done
             if first:
                 self.finish(record, outcome)
