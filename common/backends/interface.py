@@ -15,7 +15,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.parallel.replicas import Gather, alone
+from common.parallel.replicas import Gather, alone, joined
 
 if TYPE_CHECKING:
     from common.parallel.schedules import Schedule
@@ -39,11 +39,9 @@ class Process:
 
     def gather(self, value: Any) -> list[Any]:
         """What each process has given, by rank: JSON."""
-        text = json.dumps(value).encode()
-        longest = self.gathered(np.array([len(text)], np.float64)).max()
-        padded = np.frombuffer(text.ljust(int(longest)), np.uint8)
-        rows = self.gathered(padded.astype(np.float64)).astype(np.uint8)
-        return [json.loads(row.tobytes()) for row in rows]
+        line = np.frombuffer(json.dumps(value).encode() + b"\n", np.uint8)
+        lines = joined(line.astype(np.float64), self.gathered).astype(np.uint8)
+        return list(map(json.loads, lines.tobytes().splitlines()))
 
     def any(self, holds: bool) -> bool:
         """Whether it holds in one of the processes."""
