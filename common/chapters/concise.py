@@ -30,7 +30,7 @@ class ConciseOptions(Options):
     batch_norm: str = option(
         "per-device",
         "per-device: each device normalizes by its own shard, as in the book; "
-        "sync: all by the whole minibatch (%(default)s)",
+        "sync: all by the whole minibatch",
         known=BATCH_NORMS,
     )
     wrapper: str = field(default="", metadata={"known": ["", *chain(*WRAPPERS.values())]})

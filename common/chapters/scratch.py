@@ -23,7 +23,7 @@ class ScratchOptions(Options):
 
     MEANS: ClassVar = ("allreduce",)
 
-    allreduce: str = option("star", f"{meanings(ALLREDUCES)} (%(default)s)", known=ALLREDUCES)
+    allreduce: str = option("star", meanings(ALLREDUCES), known=ALLREDUCES)
 
     def network(self) -> Net:
         return lenet(0)

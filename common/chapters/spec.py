@@ -14,12 +14,14 @@ from common.terminal.command import count
 Settings = Mapping[str, str | int | float | bool]
 
 
-def option(default: Any, text: str, **about: Any) -> Any:
-    """A field of `Options` with a flag, whose help is `text`.
+def option(default: Any, text: str, *, shown: str = "", **about: Any) -> Any:
+    """A field of `Options` with a flag, whose help is `text`, with the default in brackets.
 
     `known` are its choices, `least` (1) and `most` the bounds of a number, which `type` reads.
     With `unset`, a flag that is not set is None, whatever the default.
     """
+    shown = shown or "%(default)s" * (type(default) in (str, int, float))
+    text += f" ({shown})" * bool(shown)
     return field(default=default, metadata={"text": text, "least": 1, **about})
 
 

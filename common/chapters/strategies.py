@@ -43,11 +43,11 @@ class StrategiesOptions(Options):
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
-    strategy: str = option("data", f"{meanings(WITH_EXPERTS)} (%(default)s)", known=WITH_EXPERTS)
+    strategy: str = option("data", meanings(WITH_EXPERTS), known=WITH_EXPERTS)
     replicas: int = option(
         1,
         "R model-parallel groups, each of which splits the net; "
-        "gradients are summed over the groups (%(default)s)",
+        "gradients are summed over the groups",
         most=DEVICES,
         metavar="R",
     )
@@ -57,9 +57,7 @@ class StrategiesOptions(Options):
         most=MICROBATCHES,
         metavar="M",
     )
-    schedule: str = option(
-        "1f1b", f"of a pipeline, {meanings(SCHEDULES)} (%(default)s)", known=SCHEDULES
-    )
+    schedule: str = option("1f1b", f"of a pipeline, {meanings(SCHEDULES)}", known=SCHEDULES)
     stages: tuple[int, ...] = option(
         (),
         "number of layers in each stage of a pipeline (else such that work is balanced)",
@@ -68,14 +66,9 @@ class StrategiesOptions(Options):
         metavar="N,N",
     )
     momentum: float = option(
-        0.9,
-        "v = M v + gradient, w = w - lr v (%(default)s)",
-        type=distance,
-        least=0,
-        most=1,
-        metavar="M",
+        0.9, "v = M v + gradient, w = w - lr v", type=distance, least=0, most=1, metavar="M"
     )
-    net: str = option("lenet", f"{meanings(NETS)} (%(default)s)", known=NETS)
+    net: str = option("lenet", meanings(NETS), known=NETS)
     depth: int = option(
         None,
         "lenet: D dense layers of 128 more before the last one (0); gpt, moe: D blocks (2)",
@@ -94,19 +87,15 @@ class StrategiesOptions(Options):
     sequence_parallel: bool = option(
         False, "gpt, tensor: share norms and residuals, too, by tokens"
     )
-    attention: str = option(
-        "ring", f"of context: {meanings(EXCHANGES)} (%(default)s)", known=EXCHANGES
-    )
+    attention: str = option("ring", f"of context: {meanings(EXCHANGES)}", known=EXCHANGES)
     contiguous: bool = option(
         False, "context: consecutive tokens on each device, not zigzag: work is uneven"
     )
-    top_k: int = option(
-        2, "moe: each token goes to K experts (%(default)s)", most=Experts.count, metavar="K"
-    )
+    top_k: int = option(2, "moe: each token goes to K experts", most=Experts.count, metavar="K")
     capacity: float = option(
         0.0,
         "moe: of a device's tokens, an expert takes C times an equal share and drops others; "
-        "0: it drops none (%(default)s)",
+        "0: it drops none",
         type=at_least_0,
         least=0,
         most=1e9,
@@ -115,7 +104,7 @@ class StrategiesOptions(Options):
     balance: float = option(
         0.01,
         "moe: the weight of the auxiliary loss, which is least where experts are chosen equally "
-        "often (%(default)s)",
+        "often",
         type=at_least_0,
         least=0,
         most=1e9,

@@ -61,7 +61,7 @@ def link(text: str) -> Link:
 def flag(default: Any, text: str, metavar: str = "N", shown: str = "", **about: Any) -> Any:
     """A flag whose default is in brackets, and 0 allowed if it is that; None if it is not set."""
     about = {"metavar": metavar, "unset": True, "least": int(default != 0), **about}
-    return option(default, f"{text} ({shown or default})", **about)
+    return option(default, text, shown=shown or str(default), **about)
 
 
 @dataclass(frozen=True)
