@@ -31,14 +31,11 @@ from common.grid import get_ready
 from common.report.text import describe
 from common.terminal.command import REPEATS, Parser, count, path, seed as first_seed, status
 from common.training.run import Run
-from planted.run import KNOWN, make, settings
+from planted.run import KNOWN, Task, make
 
 DATA: Final = "fashion-mnist", "synthetic"
 SPLIT: Final = "data", "pipeline", "tensor", "zero1", "zero2", "zero3"
 """The strategies; each seed has the next one."""
-
-Task = tuple[str, int]
-"""A suite, and a number of devices."""
 
 
 @dataclass(frozen=True)
@@ -54,30 +51,21 @@ class ManySeeds(Run):
             Run.__call__(replace(self, config=config, files=files), process)
 
 
-def short_runs(seeds: Iterable[int]) -> dict[Task, list[int]]:
-    """The seeds of the runs of a few steps, on 1, 2 and 3 devices."""
-    tasks: dict[Task, list[int]] = {}
+def short_runs(seeds: Iterable[int]) -> list[Task]:
+    """The runs of a few steps, on 1, 2 and 3 devices; those of a task in one process."""
+    tasks: dict[tuple[str, int], list[int]] = {}
     nets = "scratch float32", "concise float32-per-device", "concise float32-sync"
     for seed in seeds:
         split = f"strategies float64-{SPLIT[seed % len(SPLIT)]}"
         alone = "strategies float64-data", 1
         for task in (*product(nets, (1, 2, 3)), alone, *product([split], (2, 3))):
             tasks.setdefault(task, []).append(seed)
-    return tasks
+    return [(partial(ManySeeds, seeds=some), *task) for task, some in tasks.items()]
 
 
 def quick_devices(suite: Suite) -> tuple[int, ...]:
     """The numbers of devices of a quick preset: only two of ResNet-18, which trains longest."""
     return {"concise quick": (2,), "scratch quick": (1, 2)}.get(f"{suite.chapter} {suite.name}", ())
-
-
-def make_all(framework: str, tasks: dict[Task, list[int]], folder: Path, **more: Any) -> None:
-    """Makes runs, those of a task in one process. Raises RunError if one cannot be made."""
-    runs = []
-    for (name, devices), seeds in tasks.items():
-        given = settings(KNOWN[name], devices, str(folder / "SEED")) | more
-        runs.append((partial(ManySeeds, seeds=seeds), framework, KNOWN[name].chapter, given))
-    make(runs)
 
 
 def checks_of(folder: Path, **chosen: Any) -> list[Check]:
@@ -90,7 +78,8 @@ def short(framework: str, seeds: Sequence[int]) -> Iterator[tuple[str, list[Chec
     """The checks of the short runs of each seed, on each data set, but for the lack of others."""
     for dataset in DATA:
         with TemporaryDirectory(prefix="right-") as name:
-            make_all(framework, short_runs(seeds), Path(name), dataset=dataset, dtype="float32")
+            how = {"dataset": dataset, "dtype": "float32"}
+            make(framework, f"{name}/SEED", short_runs(seeds), **how)
             for seed in seeds:
                 checks = checks_of(Path(name) / str(seed), frameworks=[framework])
                 yield f"seed {seed}, {dataset}", [x for x in checks if x.check != "peers"]
@@ -143,9 +132,9 @@ def run(flags: argparse.Namespace) -> int:
         return told(quick(flags.out))
     get_ready(flags.framework)
     for dataset in DATA if flags.quick else ():
-        seeds = [*range(flags.first, flags.first + flags.quick)]
-        tasks = {(x, k): seeds for x, suite in KNOWN.items() for k in quick_devices(suite)}
-        make_all(flags.framework, tasks, flags.out / dataset, dataset=dataset)
+        kind = partial(ManySeeds, seeds=range(flags.first, flags.first + flags.quick))
+        tasks = [(kind, x, k) for x, suite in KNOWN.items() for k in quick_devices(suite)]
+        make(flags.framework, f"{flags.out / dataset}/SEED", tasks, dataset=dataset)
     return told(short(flags.framework, range(flags.first, flags.first + flags.seeds)))
 
 

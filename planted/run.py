@@ -35,6 +35,8 @@ from planted.page import Answer
 KNOWN: Final = {f"{suite.chapter} {suite.name}": suite for suite in SUITES}
 SHORTER: Final = {"scratch": {"steps": 3, "train_examples": 251}}
 """Settings of a suite in which as much happens in fewer steps: the last minibatch is short."""
+Task = tuple[Callable[..., Run], str, int]
+"""A kind of run, a chapter and suite, and a number of devices."""
 Results = Mapping[str, SuiteResult]
 """What is compared, by chapter and suite."""
 
@@ -58,11 +60,15 @@ def work_as(kind: Callable[..., Run], *run: Any) -> None:
         work(*run)
 
 
-def make(runs: Iterable[tuple[Any, ...]], *fine: int, of: str = "") -> None:
-    """Makes runs: kind, framework, chapter, settings. Raises RunError if one cannot be made.
+def make(
+    framework: str, folder: str, tasks: Iterable[Task], *fine: int, of: str = "", **more: Any
+) -> None:
+    """Makes runs, some at a time. Raises RunError if one cannot be made.
 
     It has been if its status is 0, or one that is `fine`.
     """
+    suites = ((kind, KNOWN[name], k) for kind, name, k in tasks)
+    runs = ((kind, framework, x.chapter, settings(x, k, folder) | more) for kind, x, k in suites)
     with closing(outcomes(work_as, runs, cores())) as ended:
         for _, code, _, printed in ended:
             if code not in (0, *fine):
@@ -100,12 +106,11 @@ def planned(bug: Bug, framework: str) -> Runs:
 
 def compared(bug: str, framework: str, runs: Mapping[str, Iterable[int]]) -> Results:
     """Makes runs with a bug and compares them. Raises RunError if one cannot be made."""
-    kind, chapters = partial(PlantedRun, bug=bug), {KNOWN[name].chapter: None for name in runs}
-    suites = [(KNOWN[name], k) for name, devices in runs.items() for k in devices]
+    tasks = [(partial(PlantedRun, bug=bug), name, k) for name, x in runs.items() for k in x]
+    chapters = list(dict.fromkeys(KNOWN[name].chapter for name in runs))
     with TemporaryDirectory(prefix="planted-") as folder:
-        tasks = ((kind, framework, x.chapter, settings(x, k, folder)) for x, k in suites)
-        make(tasks, 1, of=f"{bug}: ")  # it may have failed by the bug
-        results = examine(Path(folder), frameworks=[framework], chapters=[*chapters])
+        make(framework, folder, tasks, 1, of=f"{bug}: ")  # one may have failed by the bug
+        results = examine(Path(folder), frameworks=[framework], chapters=chapters)
         return {f"{x.suite.chapter} {x.suite.name}": x for x in results}
 
 
