@@ -78,14 +78,6 @@ def name(framework: str, chapter: str, settings: Mapping[str, Any]) -> str:
     return f"{' '.join(words)} on {devices} device{of_many}, in {settings['out']}"
 
 
-def outcome(code: int, seconds: float, printed: str) -> str:
-    """How a run ended; if it failed, with all that it printed."""
-    if not code:
-        return f"done in {seconds:.1f} s"
-    by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
-    return f"FAILED after {seconds:.1f} s\n{printed.rstrip()}{by}"
-
-
 def get_ready(framework: str) -> None:
     """Loads a framework, so that runs are forked from here; every one has one thread."""
     from common.backends.loading import preload, set_tf32
@@ -97,17 +89,22 @@ def get_ready(framework: str) -> None:
     preload(framework, "common.training.run")
 
 
-def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
+def run_grid(flags: argparse.Namespace) -> int:
     """Makes all runs, until one fails. Returns its exit status, or 0.
 
     Prints a line for each run, and the whole output of one that fails.
     """
+    framework, at_once, failed = flags.framework, min(4, cores()), 0
+    planned = runs(framework, flags.out, more_devices=flags.more_devices, gpus=flags.gpus)
+    decide()
+    print(f"{len(planned)} runs, {at_once} at a time", flush=True)
     get_ready(framework)
-    failed = 0
-    runs = ((framework, *run) for run in takewhile(lambda _: not failed, planned))
-    with closing(outcomes(work, runs, at_once)) as ended:
+    begun = ((framework, *run) for run in takewhile(lambda _: not failed, planned))
+    with closing(outcomes(work, begun, at_once)) as ended:
         for number, (run, code, seconds, printed) in enumerate(ended, start=1):
-            how = outcome(code, seconds, printed)
+            by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
+            failure = f"FAILED after {seconds:.1f} s\n{printed.rstrip()}{by}"
+            how = failure if code else f"done in {seconds:.1f} s"
             print(f"{number}/{len(planned)} {name(*run)}: {how}", flush=True)
             failed = failed or abs(code)
     return failed
@@ -123,14 +120,6 @@ def parser() -> Parser:
     out, place = Path("results"), "where the records go (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
     return arguments
-
-
-def run_grid(flags: argparse.Namespace) -> int:
-    planned = runs(flags.framework, flags.out, more_devices=flags.more_devices, gpus=flags.gpus)
-    decide()
-    at_once = min(4, cores())
-    print(f"{len(planned)} runs, {at_once} at a time", flush=True)
-    return run_all(flags.framework, planned, at_once)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
