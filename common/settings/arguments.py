@@ -24,6 +24,7 @@ examples:
 """
 
 
+@cache
 def parser(framework: str, chapter: str) -> Parser:
     about = spec(chapter)
     command = Parser(
@@ -39,14 +40,9 @@ def parser(framework: str, chapter: str) -> Parser:
     return command
 
 
-@cache
-def _defaults(framework: str, chapter: str) -> Mapping[str, Any]:
-    return vars(parser(framework, chapter).parse_args([]))
-
-
 def all_settings(framework: str, chapter: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of every flag, with defaults. Raises RequestError for an unknown one."""
-    defaults = _defaults(framework, chapter)
+    defaults = vars(parser(framework, chapter).parse_args([]))
     if unknown := settings.keys() - defaults.keys():
         raise RequestError(f"unrecognized arguments: {', '.join(sorted(unknown))}")
     return {**defaults, **settings}
