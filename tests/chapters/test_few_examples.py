@@ -60,19 +60,24 @@ def launches(framework: str) -> Iterator[Launch]:
             mode = "sync" if wrapper in ("fsdp", "zero3") else "per-device"
             yield "concise", 3, f"{RESNET18} --wrapper={wrapper} --batch-norm", (mode,)
     yield "strategies", 3, f"{GPT} --strategy", ("data", "context")
-    yield "strategies", 3, f"{MOE} --strategy", ("expert",)
+    yield "strategies", 3, f"{MOE} --strategy", ("data", "expert")
     split = "data", "tensor", "pipeline --schedule=zb1", "zero3"
     yield "strategies", 3, f"{LENET} --strategy", split
     if framework == "pytorch":  # where it is fast; the text of strategies is that of all
         others = "pipeline", "pipeline --schedule=naive --stages=2,1,1", "zero2"
         yield "strategies", 3, f"{LENET} --strategy", others
         yield "strategies", 4, f"{LENET} --replicas=2 --strategy", ("tensor", "pipeline", "zero3")
-        yield "strategies", 4, f"{GPT} --replicas=2 --strategy", ("tensor",)
+        of_tokens = "zero2", "context --attention=ulysses --contiguous"
+        yield "strategies", 3, f"{GPT} --strategy", of_tokens
+        yield "strategies", 4, f"{GPT} --strategy", ("context --attention=gather",)
+        of_mesh = "tensor", "tensor --sequence-parallel", "pipeline", "context"
+        yield "strategies", 4, f"{GPT} --replicas=2 --microbatches=2 --strategy", of_mesh
+        yield "strategies", 4, f"{MOE} --replicas=2 --capacity=0.75 --strategy", ("expert",)
     if native := NATIVE.get(framework):
         yield "strategies", 1, f"{LENET} --native --strategy", (native[0], native[-1])
         yield "strategies", 3, f"{LENET} --native --strategy", native
-        of_mesh = (native[0], "zero3") if framework == "pytorch" else ("zero3",)
-        yield "strategies", 4, f"{LENET} --native --replicas=2 --strategy", of_mesh
+        meshed = (native[0], "zero3") if framework == "pytorch" else ("zero3",)
+        yield "strategies", 4, f"{LENET} --native --replicas=2 --strategy", meshed
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -86,7 +91,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def made(framework: str, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Makes the runs of a launch: of each case a straight one, and that one resumed.
 
-    The last one is also resumed from a checkpoint of another strategy.
+    From a checkpoint of another strategy or of other devices, too: in JAX, which compiles, the last
+    one alone.
     """
     starts = tmp_path_factory.mktemp("starts")
     for net, steps, layer in (("", scratch_steps, "fc2"), ("concise", concise_steps, "fc")):
@@ -116,10 +122,10 @@ def made(framework: str, tmp_path_factory: pytest.TempPathFactory) -> Made:
             step = kept / f"{Path(name_of(straight.config)).stem}-step2.json"
             places = {"resumed": step}
             if chapter == "strategies":
-                net = straight.config.options.net
-                if net in before and own == some[-1]:
-                    places["other"] = before[net]
-                before[net] = step
+                numerics = str(straight.config.numerics())
+                if numerics in before and (framework != "jax" or own == some[-1]):
+                    places["other"] = before[numerics]
+                before[numerics] = step
             made[own] = [straight] + [
                 run(chapter, flags, f"--out={kept / name}", f"--resume-from={path}")
                 for name, path in places.items()
