@@ -31,7 +31,7 @@ from common.compare.findings import Verdict
 from common.compare.folder import examine, in_no_suite, only_in_grid
 from common.diagnose.suspects import Suspect, suspects
 from common.pairs.runs import compare_files
-from common.report.text import print_pair, print_verdict
+from common.report.text import page, print_pair, print_verdict
 from common.terminal.command import DEVICES, Parser, count, distance, path, status
 
 PAGE_NEEDS: Final = "jinja2"
@@ -120,8 +120,6 @@ def write_verdict(folder: Path, verdict: Verdict, accused: Sequence[Suspect]) ->
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
-        from common.report.page import page
-
         write_text(folder / "parity.html", page(verdict, accused))
     except ModuleNotFoundError as missing:
         if missing.name != PAGE_NEEDS:

@@ -1,6 +1,7 @@
-"""Verdicts in words: tables and conclusions."""
+"""Verdicts in words, tables and conclusions: on the terminal, and as a page."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -8,6 +9,7 @@ from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import printable
+from common.chapters.spec import CHAPTERS, spec
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
 from common.diagnose.suspects import Suspect
 from common.pairs.arrays import PairVerdict, heading
@@ -74,6 +76,30 @@ def pair_row(check: Check) -> list[str | Cell]:
         limit = "none"
     figure = f"{distance} {'✓' if check.passed else '✗'}", check.passed
     return [printable(heading(check)), figure, limit, printable(check.where)]
+
+
+def page(verdict: Verdict, accused: Sequence[Suspect]) -> str:
+    """The page as HTML, which fetches nothing; whatever comes from a file is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+    )
+    words = (columns, conclusion, describe, not_run, rows, subtitle)
+    environment.globals |= {function.__name__: function for function in words}
+    innocent = {x.framework for x in verdict.checks} - {x.framework for x in accused}
+    return environment.get_template("parity.html").render(
+        verdict=verdict,
+        suspects=accused,
+        innocent=[name for name in FRAMEWORKS if name in innocent],
+        nets={name: spec(name).heading for name in CHAPTERS},
+    )
 
 
 def rows(comparison: Comparison) -> list[list[str | Cell]]:

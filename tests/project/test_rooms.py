@@ -110,7 +110,7 @@ def test_a_change_makes_records_stale_if_it_may_change_a_number(
     files = [f"common/{room}/some.py" for room in record.ROOMS]
     files += ["common/training/deeper/some.py", "frameworks/strategies/zero.py"]
     files += ["frameworks/jax/scratch.py", "frameworks/chapters.py"]
-    others = ["common/report/page.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
+    others = ["common/report/text.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
     for path in [*files, *others]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()

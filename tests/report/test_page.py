@@ -16,7 +16,7 @@ from common.compare.folder import examine
 from common.diagnose.suspects import suspects
 from common.parity import main
 from common.records.record import Failure
-from common.report.page import page
+from common.report.text import page
 
 TEXTS = {
     "script": "<script>document.title = 'broken'; alert(1)</script>",
