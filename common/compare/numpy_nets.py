@@ -9,8 +9,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.distances import largest, wide
-from common.compare.numpy_gpt import GPT
-from common.compare.numpy_moe import MoE
+from common.compare.numpy_gpt import GPT, MoE
 from common.compare.numpy_pass import MOMENTUM, Bounds, Pass, Unit
 from common.models.nets import BLOCKS, STAGES
 

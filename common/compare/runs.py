@@ -14,7 +14,7 @@ from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.spec import Settings, spec
 from common.compare.limits import LIMITS, Tolerances
-from common.compare.numpy_moe import MoE
+from common.compare.numpy_gpt import MoE
 from common.compare.numpy_nets import Net
 from common.models.weights_file import digest
 from common.records.record import Record

@@ -8,7 +8,7 @@ from common.base.arrays import Array, part
 from common.chapters.strategies import StrategiesOptions
 from common.compare import numpy_nets
 from common.compare.distances import distance
-from common.compare.numpy_moe import MoE
+from common.compare.numpy_gpt import MoE
 from common.compare.numpy_nets import cross_entropy, doubled, net_of
 from common.compare.recorded_steps import Recomputed, RecordedStep, weights_after
 from common.compare.runs import RecordedRun

@@ -8,7 +8,7 @@ import pytest
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.numpy_moe import MoE
+from common.compare.numpy_gpt import MoE
 from common.compare.numpy_nets import LeNet
 from common.compare.numpy_pass import Unit
 from common.compare.recorded_steps import explaining
