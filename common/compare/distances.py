@@ -4,7 +4,7 @@ NaN, or another shape, is infinitely far from anything.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,6 +49,11 @@ def first_beyond(values: Array, expected: Array, limit: float) -> int:
     with np.errstate(over="ignore"):
         off = np.abs(wide(values) - wide(expected)) > limit * largest(expected)
     return int(off.argmax()) + 1
+
+
+def first_near(array: Array, others: Iterable[tuple[str, Array]], limit: float) -> str:
+    """The words for the first of some arrays that is nearer than the limit; nothing if none is."""
+    return next((phrase for phrase, other in others if distance(array, other)[0] < limit), "")
 
 
 @dataclass(frozen=True)

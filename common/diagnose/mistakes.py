@@ -16,7 +16,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.distances import distance
+from common.compare.distances import distance, first_near
 from common.compare.numpy_pass import EPSILON
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
@@ -345,7 +345,7 @@ def wrong_logits(
     right = numpy_nets.logits(chapter, X, weights)
     limit = min(limit, distance(logits, right)[0] / 10)  # a mistake need not change these logits
     slips = logits_after_mistakes(chapter, weights, X.astype(np.float64), right, devices)
-    return next((phrase for phrase, slip in slips if distance(logits, slip)[0] < limit), "")
+    return first_near(logits, slips, limit)
 
 
 def logits_after_mistakes(

@@ -12,7 +12,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.compare import numpy_nets
-from common.compare.distances import distance
+from common.compare.distances import distance, first_near
 from common.compare.limits import EXACT
 from common.diagnose.mistakes import Update, flat, mistake, scaled
 from common.judge.clipping import coefficient, norm, wrongly_clipped
@@ -188,12 +188,12 @@ class Taken:
         if counted == n:
             return text
         applied, grad = flat(self.update.applied, wrong), flat(grads, wrong)
-        for values, slip in (
-            (flat(self.every.exact().gradients, wrong), "that of all examples, without the mask"),
-            (grad * counted / n, f"divided by {n} examples, though the mask leaves {counted}"),
-        ):
-            if distance(applied, values)[0] < distance(applied, grad)[0] / 10:
-                return f"the gradient is {slip}"
+        slips = (
+            ("that of all examples, without the mask", flat(self.every.exact().gradients, wrong)),
+            (f"divided by {n} examples, though the mask leaves {counted}", grad * counted / n),
+        )
+        if slip := first_near(applied, slips, distance(applied, grad)[0] / 10):
+            return f"the gradient is {slip}"
         return text.replace("differ in size", "differ in how many examples the mask leaves")
 
     def far_in_float32(self) -> dict[str, float]:
