@@ -136,14 +136,14 @@ def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
 
     A run whose inputs a bug has changed has nothing right to be compared with.
     """
-    ours, theirs = result.peers, right.peers
+    ours, theirs = result.loaded, right.loaded
     peers = replace(
         ours,
         alone=[run for run in (*theirs.runs, *theirs.alone) if run.devices == 1],
         references={**ours.references, **theirs.references},
         steps={**ours.steps, **theirs.steps},
     )
-    return compare_suite(result.loaded, peers)
+    return compare_suite(peers)
 
 
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:

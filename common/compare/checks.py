@@ -10,11 +10,10 @@ import numpy as np
 
 from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
-from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare
 from common.compare.findings import Check, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
-from common.compare.peers import Peers, Steps
+from common.compare.peers import LoadedRecord, LoadedSuite, Steps
 from common.compare.recorded_steps import Recomputed
 from common.compare.runs import (
     LAYERS,
@@ -28,7 +27,7 @@ from common.models.nets import last_bias
 from common.records.trace import minibatch_size
 
 
-def checks_of(entry: LoadedRecord, peers: Peers) -> Iterator[Check]:
+def checks_of(entry: LoadedRecord, peers: LoadedSuite) -> Iterator[Check]:
     """What each check of one record finds, as far as it can be compared."""
     run = entry.run
     yield Check(check="record", passed=run is not None, note=entry.trouble)
@@ -47,7 +46,7 @@ def failed(note: str) -> Check:
     return Check(passed=False, note=note)
 
 
-def compared(run: RecordedRun, peers: Peers) -> Check | None:
+def compared(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """A failed check, if there is nothing to compare the run with."""
     only = len(peers.runs) + len(peers.alone) == 1
     if not only and (peers.others(run) or peers.steps.get(run)):
@@ -55,7 +54,7 @@ def compared(run: RecordedRun, peers: Peers) -> Check | None:
     return failed("no other run is of this setting: run another framework, or other --devices")
 
 
-def arrays(name: str, run: RecordedRun, peers: Peers) -> Check | None:
+def arrays(name: str, run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """How far arrays are from what is expected, if that is known."""
     prefix = {**NUMERICAL, **LAYERS}[name]
     ours = part(run.arrays, prefix)
@@ -110,7 +109,7 @@ def steps_of(run: RecordedRun, recomputed: Recomputed | None) -> Check | None:
     return worst
 
 
-def curve(run: RecordedRun, peers: Peers) -> Check | None:
+def curve(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """How far the mean losses of a preset's epochs are from what is expected."""
     expected = peers.others(run)
     if not (expected and run.long and follows_preset(run.record.config)):
@@ -127,7 +126,7 @@ def second_loss(run: RecordedRun, expected: Weights) -> Check | None:
     return farthest("second", compare(ours, theirs, ""), run.limits["second"])
 
 
-def devices(run: RecordedRun, peers: Peers) -> Check | None:
+def devices(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return None
@@ -137,7 +136,7 @@ def devices(run: RecordedRun, peers: Peers) -> Check | None:
     return against(run, alone, peers)
 
 
-def against(run: RecordedRun, other: RecordedRun, peers: Peers) -> Check:
+def against(run: RecordedRun, other: RecordedRun, peers: LoadedSuite) -> Check:
     """How far two runs are apart, without flipped units: the quantity nearest to failing."""
     ours, theirs = (run.compared(peers.numpys(x).as_in_float64(x)) for x in (run, other))
     return nearest_to_failing(between(ours, theirs, run.limits, peers.numpys(run).scales))
@@ -157,7 +156,7 @@ def between(
     ]
 
 
-def plan(run: RecordedRun, peers: Peers) -> Check | None:
+def plan(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """Whether the first step has counted what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
@@ -187,7 +186,7 @@ def same_bits(run: RecordedRun, repeated: RecordedRun) -> Check:
     return Check(passed=not other_bits, note=note, diverged=other_bits)
 
 
-def resumed(run: RecordedRun, peers: Peers) -> Check | None:
+def resumed(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """Whether a run was stopped and resumed, and has the bits of the straight run, if one is."""
     if "checkpoint_every" not in peers.suite.settings:
         return None
@@ -200,7 +199,7 @@ def resumed(run: RecordedRun, peers: Peers) -> Check | None:
     return same_bits(run, repeated)
 
 
-def gpus(run: RecordedRun, peers: Peers) -> Check | None:
+def gpus(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """Whether a run on GPUs computed what the run on CPU devices that it repeats did."""
     if peers.suite.kind != "gpu":
         return None
@@ -211,7 +210,7 @@ def gpus(run: RecordedRun, peers: Peers) -> Check | None:
     return against(run, repeated, peers)
 
 
-def accuracy(run: RecordedRun, peers: Peers) -> Check | None:
+def accuracy(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """A run's accuracy against its floor, which is known of whole presets."""
     config = run.record.config
     limits = LIMITS[config.net].accuracies.get((config.preset, config.dataset))
@@ -228,7 +227,7 @@ def accuracy(run: RecordedRun, peers: Peers) -> Check | None:
     )
 
 
-def spread(run: RecordedRun, peers: Peers) -> Check | None:
+def spread(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """How far the mean accuracy of a run's framework is from another's, at most.
 
     Of two that are far apart, the one farther from the median answers for it.
@@ -255,7 +254,7 @@ def spread(run: RecordedRun, peers: Peers) -> Check | None:
     return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 
-CHECKS: Final[dict[str, Callable[[RecordedRun, Peers], Check | None]]] = {
+CHECKS: Final[dict[str, Callable[[RecordedRun, LoadedSuite], Check | None]]] = {
     "peers": compared,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
     "second": lambda run, peers: second_loss(run, peers.others(run)),

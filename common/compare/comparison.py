@@ -4,24 +4,22 @@ It reads no file, and keeps nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from common.chapters.suites import Suite
 from common.compare.checks import checks_of, steps
-from common.compare.collect import LoadedRecord, LoadedSuite
 from common.compare.findings import Check, Comparison, Verdict
-from common.compare.peers import Peers, Steps, references_of
+from common.compare.peers import LoadedRecord, LoadedSuite, Steps, references_of
 from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.runs import RecordedRun, other_settings
 
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """What the checks of a suite found, and what its runs were compared with."""
+    """A suite, and what its checks found."""
 
     loaded: LoadedSuite
-    peers: Peers
     comparison: Comparison
 
     @property
@@ -51,15 +49,14 @@ def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
     for each in loaded:
         suite = each.suite
         rounded = references_of((run for run in each.runs if not is_exact(run)), wrong)
-        peers = Peers(
-            suite=suite,
-            runs=each.runs,
+        peers = replace(
+            each,
             steps=steps,
             references=rounded | exact,
             alone=[x for x in related.get((suite.chapter, suite.alone_in), ()) if x.devices == 1],
             repeated=related.get((suite.chapter, suite.repeats), ()),
         )
-        results.append(compare_suite(each, peers))
+        results.append(compare_suite(peers))
     return results
 
 
@@ -73,17 +70,17 @@ def with_wrong_step(loaded: LoadedSuite, recomputed: Steps) -> list[RecordedRun]
     return [run for run, check in checks if check and not check.passed]
 
 
-def compare_suite(loaded: LoadedSuite, peers: Peers) -> SuiteResult:
-    """The result of one suite, whose runs are compared with its peers."""
+def compare_suite(loaded: LoadedSuite) -> SuiteResult:
+    """The result of one suite."""
     runs = loaded.runs
-    compared_with = [peers.reference(run).name for run in runs if peers.others(run)]
-    if any(peers.steps.get(run) for run in runs):
+    compared_with = [loaded.reference(run).name for run in runs if loaded.others(run)]
+    if any(loaded.steps.get(run) for run in runs):
         compared_with.insert(0, "NumPy's step from each run's own weights")
     about = {"suite": name_of(loaded), "chapter": loaded.suite.chapter}
     checks = []
     for entry in loaded.found:
         whose = {**about, "framework": entry.framework, "devices": entry.devices}
-        checks += [check.model_copy(update=whose) for check in checks_of(entry, peers)]
+        checks += [check.model_copy(update=whose) for check in checks_of(entry, loaded)]
     comparison = Comparison(
         **about,
         config=runs[0].record.config if runs else None,
@@ -92,7 +89,7 @@ def compare_suite(loaded: LoadedSuite, peers: Peers) -> SuiteResult:
         notes=variables_set(runs),
         lacking=dict(loaded.lacking),
     )
-    return SuiteResult(loaded, peers, comparison)
+    return SuiteResult(loaded, comparison)
 
 
 def name_of(loaded: LoadedSuite) -> str:

@@ -1,7 +1,7 @@
-"""What the runs of a suite are compared with: each other, runs of other suites, and NumPy."""
+"""The runs of a suite, and what they are compared with: each other, other suites, and NumPy."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from common.base.arrays import Array, Weights
 from common.chapters.suites import Suite
 from common.compare.recorded_steps import Recomputed
 from common.compare.runs import RecordedRun, identity
+from common.records.record import Record
 from common.records.trace import expected_arrays
 
 Answer = tuple[tuple[str, Any], ...]
@@ -29,19 +30,36 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Peers:
-    """What each of a suite's `runs` is compared with.
+class LoadedRecord:
+    """What was found of one expected record: a run to compare, or the trouble with it."""
 
-    `alone` are runs on one device that another suite has for this one, `repeated` those that its
-    runs repeat on GPUs or after a resumption.
+    framework: str
+    devices: int
+    run: RecordedRun | None
+    trouble: str = ""
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite with an entry for each expected record, and what its runs are compared with.
+
+    `lacking` says why some of the frameworks have no such runs. `alone` are runs on one device
+    that another suite has for this one, `repeated` those that its runs repeat on GPUs or after a
+    resumption.
     """
 
     suite: Suite
-    runs: Sequence[RecordedRun]
-    steps: Steps
-    references: Mapping[Answer, Reference]
+    found: Sequence[LoadedRecord]
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    steps: Steps = field(default_factory=dict)
+    references: Mapping[Answer, Reference] = field(default_factory=dict)
     alone: Sequence[RecordedRun] = ()
     repeated: Sequence[RecordedRun] = ()
+
+    @property
+    def runs(self) -> list[RecordedRun]:
+        return [entry.run for entry in self.found if entry.run]
 
     def reference(self, run: RecordedRun) -> Reference:
         return self.references[answer_of(run)]

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from common.compare.collect import LoadedRecord
 from common.compare.comparison import SuiteResult
 from common.compare.distances import first_beyond
 from common.compare.findings import HEADINGS, Check
+from common.compare.peers import LoadedRecord
 from common.compare.runs import RecordedRun
 from common.diagnose.hints import FITS, hint
 
@@ -106,7 +106,7 @@ def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Sus
         entry for entry in result.loaded.found if entry.run and entry.run.shards == run.shards
     ]
     passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
-    decided = run not in result.peers.reference(run).runs or 2 * passed > len(others)
+    decided = run not in result.loaded.reference(run).runs or 2 * passed > len(others)
     return Suspect(framework, chapter, divergences, evidence, decided)
 
 
@@ -126,7 +126,7 @@ def fitting(divergence: Divergence) -> str:
     if record and record.failure and record.failure.device is not None:
         why = "a reduction is missing or incomplete, or an operation is not deterministic"
         return f"{FITS}copies of {record.failure.tensor} differ: {why}"
-    recomputed = divergence.result.peers.steps.get(run) if run else None
+    recomputed = divergence.result.loaded.steps.get(run) if run else None
     with np.errstate(all="ignore"):
         return hint(run, recomputed) if run and recomputed and divergence.tensor else ""
 
@@ -158,7 +158,7 @@ def _of_numbers(
     loss = 0
     if "trajectory" in failed and "trajectory" in run.tolerances:
         ours = run.compared(run.arrays)["losses"]
-        expected = run.compared(result.peers.expected(run))["losses"]
+        expected = run.compared(result.loaded.expected(run))["losses"]
         loss = first_beyond(ours, expected, run.tolerances["trajectory"].limit)
         failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
     name = next((name for name in STAGES if name in failed), "")

@@ -7,9 +7,9 @@ from pathlib import Path
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.checks import between, second_loss, steps_of
-from common.compare.collect import load
 from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
+from common.compare.folder import recorded_run
 from common.compare.limits import LIMITS
 from common.compare.recorded_steps import recompute
 from common.compare.runs import NUMERICAL, RecordedRun, identity
@@ -35,7 +35,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
 
 def read_run(path: Path) -> RecordedRun:
     """A run, arrays in the net's order. Raises RunError if it cannot be trusted."""
-    run = load(path, read_record(path))
+    run = recorded_run(path, read_record(path))
     compared = tuple(NUMERICAL.values())
     names = [name for name in expected_arrays(run.record) if name.startswith(compared)]
     if lacking := [name for name in names if name not in run.arrays]:

@@ -19,7 +19,7 @@ from common.chapters.suites import Suite
 from common.compare.checks import CHECKS
 from common.compare.findings import Check, nearest_to_failing
 from common.compare.folder import load
-from common.compare.peers import Peers, Reference, answer_of
+from common.compare.peers import LoadedRecord, LoadedSuite, Reference, answer_of
 from common.compare.runs import EXAMPLES, NUMERICAL, RecordedRun, final_accuracy
 from common.parity import PAGE_NEEDS, main
 from common.records.record import Epoch, Record, read_record
@@ -174,7 +174,9 @@ def found(check: str, *runs: RecordedRun, expected: Any = None) -> dict[str, Che
     """What a check finds of runs, by framework and devices."""
     reference = Reference("", {"losses": expected}, [])
     every = {answer_of(run): reference for run in runs}
-    peers = Peers(Suite("scratch", "quick", ".", (), (), {}), runs, {}, every)
+    entries = [LoadedRecord(run.record.framework, run.devices, run) for run in runs]
+    suite = Suite("scratch", "quick", ".", (), (), {})
+    peers = LoadedSuite(suite, entries, references=every)
     checks = {f"{x.record.framework} {x.devices}": CHECKS[check](x, peers) for x in runs}
     return {name: check for name, check in checks.items() if check}
 

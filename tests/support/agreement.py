@@ -17,11 +17,10 @@ from common.base.arrays import Weights
 from common.base.machine import now
 from common.chapters.spec import spec
 from common.chapters.suites import Suite
-from common.compare.collect import LoadedRecord, LoadedSuite, alike
 from common.compare.comparison import SuiteResult, compare, verdict_on
 from common.compare.findings import Verdict
-from common.compare.folder import load
-from common.compare.peers import Steps
+from common.compare.folder import alike, load
+from common.compare.peers import LoadedRecord, LoadedSuite, Steps
 from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.runs import RecordedRun
 from common.data.dataset import Dataset
