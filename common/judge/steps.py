@@ -1,10 +1,13 @@
 """Judges steps of training, and says what float32 or a single device hides."""
 
-from collections.abc import Sequence
+import gc
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from math import inf
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +22,6 @@ from common.judge.clipping import coefficient, norm, wrongly_clipped
 from common.judge.judgement import Cases, Setting, WrongError, require
 from common.judge.nets import FLIPPED, MIXED, NETS, SINGLE, allowed, examples, random_weights
 from common.judge.readers import as_array, call
-from common.judge.wrappers import wrappers
 from common.models.nets import MOMENTUM, Shapes, trainable
 from common.terminal.tables import listed
 
@@ -28,6 +30,18 @@ ROUNDED: Final = 10
 
 MASKS: Final = {12: "111100101010", 11: "10110100111", 9: "101110000"}
 """Which examples count: shards have different numbers of them, the last one none."""
+
+WRAPPERS: Final[dict[tuple[str, str], Callable[[Any], int]]] = {
+    # Without a GPU, it has no device_ids, and calls the net once.
+    ("torch", "nn.DataParallel"): lambda net: len(net.device_ids) or 1,
+    ("tensorflow", "distribute.Strategy"): lambda strategy: strategy.num_replicas_in_sync,
+    ("jax", "sharding.Mesh"): lambda mesh: mesh.size,  # pmap makes one, too
+    # On other backends than JAX, it splits nothing.
+    ("keras", "distribution.DataParallel"): lambda split: (
+        split.device_mesh.devices.size if sys.modules["keras"].config.backend() == "jax" else 1
+    ),
+}
+"""The number of devices of an object, by module and class."""
 
 
 def judge_step(candidate: Any, setting: Setting) -> Cases:
@@ -80,6 +94,24 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
     text += f", clipped in step {listed(clipped)}" * bool(clipped)
     text += "".join(f"; {name} has {k} devices" for name, k in seen.items() if k > 1)
     return text, listed(buts), hint
+
+
+def wrappers() -> dict[str, int]:
+    """On how many devices a framework's wrappers run here: some do nothing where there is one.
+
+    The most of the objects of each class in this process; an empty mesh is none.
+    """
+    loaded = [item for item in WRAPPERS.items() if item[0][0] in sys.modules]
+    kinds = [(attrgetter(name)(sys.modules[root]), count) for (root, name), count in loaded]
+    seen: dict[str, int] = {}
+    for thing in gc.get_objects():
+        name, parents = type(thing).__name__, type(thing).__mro__
+        for count in (count for kind, count in kinds if kind in parents and name[0] != "_"):
+            seen[name] = max(count(thing), seen.get(name, 0))
+    group = sys.modules.get("torch.distributed")
+    if group and group.is_available() and group.is_initialized():
+        seen["torch.distributed"] = group.get_world_size()
+    return {name: count for name, count in seen.items() if count}
 
 
 def _takes_mask(step: Any) -> bool:
