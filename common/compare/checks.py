@@ -61,7 +61,7 @@ def arrays(name: str, run: RecordedRun, peers: LoadedSuite) -> Check | None:
     if not ours:
         return None
     expected = peers.expected(run)
-    if name not in run.tolerances or not part(expected, prefix):
+    if name not in run.limits or not part(expected, prefix):
         wrong = [key for key, values in ours.items() if not np.isfinite(values).all()]
         return failed(f"NaN or infinity in {prefix}{wrong[0]}") if wrong else None
     ours, theirs = run.compared(run.arrays), run.compared(expected)

@@ -19,7 +19,7 @@ from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.compare import numpy_nets
 from common.compare.distances import Distance, compare, distance, largest
-from common.compare.limits import LIMITS, Tolerances
+from common.compare.limits import LIMITS
 from common.compare.numpy_pass import MOMENTUM, Unit
 from common.compare.runs import RecordedRun
 from common.data.dataset import Bytes
@@ -92,7 +92,7 @@ def recompute(
     before, right = begun or begin(run)
     first = RecordedStep(run, numbers[0], right)
     gradients = first.vector(part(run.arrays, "gradients/"))
-    limit = run.tolerances["gradient"].limit
+    limit = run.limits["gradient"]
     _, gained, _ = first.explain(gradients, np.zeros_like(gradients), limit)
     gained = gained * first.scale
     last = len(run.record.losses)
@@ -103,7 +103,7 @@ def recompute(
     steps = {"logits": [replace(end, step=last) for end in compare(ours, after, "")]}
     hidden = []
     for step in chain([first], (RecordedStep(run, number) for number in numbers[1:])):
-        distances, lost = step.compare(run.tolerances)
+        distances, lost = step.compare(run.limits)
         for quantity, worst in distances.items():
             steps.setdefault(quantity, []).extend(replace(x, step=step.number) for x in worst)
         if lost:
@@ -159,7 +159,7 @@ def wrong_prediction(run: RecordedRun, tested: Mapping[int, Array]) -> str:
     `tested` has logits by step; rounding may decide between equal ones.
     """
     config, places = run.record.config, checked_images(run.record.config)
-    limit = run.tolerances["logits"].limit
+    limit = run.limits["logits"]
     for epoch, classes in enumerate(run.arrays["test/predictions"][:, places], 1):
         if (step := config.steps_before(epoch)) in tested:
             logits = tested[step]
@@ -235,7 +235,7 @@ class RecordedStep:
             start += like.size
         return arrays
 
-    def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], bool]:
+    def compare(self, limits: Mapping[str, float]) -> tuple[dict[str, list[Distance]], bool]:
         """How far the step is from its exact result, and whether it is hidden.
 
         There is no "update" where rounding leaves fewer entries than units in doubt: some units
@@ -246,7 +246,7 @@ class RecordedStep:
         far, _ = distance(ours, exact, self.right.loss_scale)
         distances = {"loss": [Distance("loss", far, "the loss")]}
         moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
-        eps, limit = np.finfo(self.dtype).eps, limits["update"].limit
+        eps, limit = np.finfo(self.dtype).eps, limits["update"]
         if "variance" in limits:
             return distances | self.compare_adam(moved, eps * rounding), False
         carried: Array | float = 0.0
@@ -257,7 +257,7 @@ class RecordedStep:
         if self.velocity_after:  # it shows the gradient without the rounding of stored weights
             shown, most = self.vector(self.velocity_after) - carried, eps * self.summing
             kind = "velocity"
-        left, gained, tried = self.explain(shown, most, limits[kind].limit)
+        left, gained, tried = self.explain(shown, most, limits[kind])
         if kind == "velocity":
             distances[kind] = self.distances(left)
             left = beyond((moved - carried - self.exact) / self.scale - gained, hidden)

@@ -13,7 +13,7 @@ import numpy as np
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.spec import Settings, spec
-from common.compare.limits import LIMITS, Tolerances
+from common.compare.limits import LIMITS
 from common.compare.numpy_gpt import MoE
 from common.compare.numpy_nets import Net
 from common.models.weights_file import digest
@@ -111,17 +111,13 @@ class RecordedRun:
         return len(self.record.losses) > LIMITS[self.record.config.net].beginning
 
     @cached_property
-    def tolerances(self) -> Tolerances:
+    def limits(self) -> dict[str, float]:
         """How far each quantity may be off."""
         limits, config = LIMITS[self.record.config.net], self.record.config
         most = limits.tolerances[config.dtype]
         if config.dtype == "float32" and not traced_steps(config):
             most = most | limits.large
-        return {name: most[name] for name in most if not (self.long and name in ENDS)}
-
-    @property
-    def limits(self) -> dict[str, float]:
-        return {name: tolerance.limit for name, tolerance in self.tolerances.items()}
+        return {name: most[name].limit for name in most if not (self.long and name in ENDS)}
 
     def learning_rate(self, step: int) -> float:
         """The rate that a step, counted from 1, should have: not by the code that gave it one."""

@@ -156,10 +156,10 @@ def _of_numbers(
     entry: LoadedRecord, run: RecordedRun, result: SuiteResult, failed: dict[str, Check]
 ) -> Divergence:
     loss = 0
-    if "trajectory" in failed and "trajectory" in run.tolerances:
+    if "trajectory" in failed and "trajectory" in run.limits:
         ours = run.compared(run.arrays)["losses"]
         expected = run.compared(result.loaded.expected(run))["losses"]
-        loss = first_beyond(ours, expected, run.tolerances["trajectory"].limit)
+        loss = first_beyond(ours, expected, run.limits["trajectory"])
         failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
     name = next((name for name in STAGES if name in failed), "")
     if not name:

@@ -148,7 +148,7 @@ COMPUTED: dict[str, Recomputed | None] = {}
 
 def steps_of(runs: Iterable[RecordedRun]) -> Steps:
     """NumPy's steps of runs: those of a record are computed once."""
-    keys = {run: f"{run.record.sha256} {run.tolerances}" for run in runs if run.comparable}
+    keys = {run: f"{run.record.sha256} {run.limits}" for run in runs if run.comparable}
     new = {key: run for run, key in keys.items() if key not in COMPUTED}
     computed = recompute_all([*new.values()])
     COMPUTED.update({key: computed[run] for key, run in new.items()})
