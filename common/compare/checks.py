@@ -9,11 +9,10 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Weights, part
-from common.chapters.suites import Suite
 from common.compare.distances import Distance, compare
 from common.compare.findings import Check, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
-from common.compare.peers import LoadedRecord, LoadedSuite, Steps
+from common.compare.peers import LoadedRecord, LoadedSuite
 from common.compare.recorded_steps import Recomputed
 from common.compare.runs import (
     LAYERS,
@@ -69,16 +68,17 @@ def arrays(name: str, run: RecordedRun, peers: LoadedSuite) -> Check | None:
     return farthest(name, distances, run.limits[name])
 
 
-def steps(run: RecordedRun, recomputed: Steps, suite: Suite) -> Check | None:
+def steps(run: RecordedRun, peers: LoadedSuite) -> Check | None:
     """How far the recorded steps are from NumPy's; a suite proves every one that it keeps."""
     if step := left_out(run):
         note = f"{last_bias(run.record.config.shapes())} stays as it was in step {step}"
         return failed(note).model_copy(update={"step": step})
-    found = recomputed.get(run)
+    found = peers.steps.get(run)
     if found and found.mispredicted:
         return failed(found.mispredicted)
     check = steps_of(run, found)
     if check and check.hidden and check.passed:
+        suite = peers.suite
         check.passed = bool(other_settings(run.record.config, suite.settings, suite.kind))
     return check
 
@@ -258,7 +258,7 @@ CHECKS: Final[dict[str, Callable[[RecordedRun, LoadedSuite], Check | None]]] = {
     "peers": compared,
     **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
     "second": lambda run, peers: second_loss(run, peers.others(run)),
-    "steps": lambda run, peers: steps(run, peers.steps, peers.suite),
+    "steps": steps,
     "curve": curve,
     "devices": devices,
     "plan": plan,

@@ -40,10 +40,12 @@ def recompute_steps(loaded: Sequence[LoadedSuite]) -> dict[RecordedRun, Recomput
     return recomputed
 
 
-def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
+def compare(loaded: Sequence[LoadedSuite], recomputed: Steps) -> list[SuiteResult]:
     """The result of each suite; runs with a wrong step are no reference."""
+    loaded = [replace(each, steps=recomputed) for each in loaded]
     related = {(each.suite.chapter, each.suite.name): each.runs for each in loaded}
-    wrong = [run for each in loaded for run in with_wrong_step(each, steps)]
+    known = [(run, each) for each in loaded for run in each.runs if run in recomputed]
+    wrong = [run for run, each in known if (check := steps(run, each)) and not check.passed]
     exact = references_of(filter(is_exact, chain(*related.values())), wrong)
     results = []
     for each in loaded:
@@ -51,7 +53,6 @@ def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
         rounded = references_of((run for run in each.runs if not is_exact(run)), wrong)
         peers = replace(
             each,
-            steps=steps,
             references=rounded | exact,
             alone=[x for x in related.get((suite.chapter, suite.alone_in), ()) if x.devices == 1],
             repeated=related.get((suite.chapter, suite.repeats), ()),
@@ -62,12 +63,6 @@ def compare(loaded: Sequence[LoadedSuite], steps: Steps) -> list[SuiteResult]:
 
 def is_exact(run: RecordedRun) -> bool:
     return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
-
-
-def with_wrong_step(loaded: LoadedSuite, recomputed: Steps) -> list[RecordedRun]:
-    known = [run for run in loaded.runs if run in recomputed]
-    checks = [(run, steps(run, recomputed, loaded.suite)) for run in known]
-    return [run for run, check in checks if check and not check.passed]
 
 
 def compare_suite(loaded: LoadedSuite) -> SuiteResult:
