@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from oracle import OneDevice
 from scratch_steps import IMAGES, LABELS, LR, batches, far, start
 
 from common.base.arrays import Array, Weights, on_host
 from common.chapters.scratch import ScratchOptions
+from common.compare import numpy_nets
 from common.data.dataset import pixels
 from common.judge import check
 from common.judge.judgement import judge
@@ -141,20 +141,23 @@ def test_a_wrong_update_of_zero_is_named() -> None:
 
 
 def answers(X: Array, weights: Weights) -> Array:
-    classes: Array = OneDevice("scratch", weights).logits(X).argmax(axis=1)
+    classes: Array = numpy_nets.logits("scratch", X, weights).argmax(axis=1)
     return classes
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_training_once_is_as_in_numpy(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
-    held_out, right = batches(1, 40, "float64")[0], OneDevice("scratch", start("float64"))
+    held_out = batches(1, 40, "float64")[0]
+    weights = start("float64")
     for i in range(0, 40, 15):
-        loss = right.step(DATA[0][i : i + 15], DATA[1][i : i + 15], LR)
+        X, y = (values[i : i + 15] for values in DATA)
+        step = numpy_nets.step("scratch", X, y, weights, [(0, len(y))])
+        weights = {name: w - LR * step.gradients[name] for name, w in weights.items()}
     run = partial(solutions.train_once, scratch, start("float64"), DATA, held_out)
     trial = run(all_devices[:k], 15, LR)
     assert trial[:3] == (k, 15, LR)
-    np.testing.assert_allclose(trial.loss, loss, rtol=1e-12)
-    assert trial.accuracy == (answers(held_out[0], right.weights) == held_out[1]).mean()
+    np.testing.assert_allclose(trial.loss, step.loss, rtol=1e-12)
+    assert trial.accuracy == (answers(held_out[0], weights) == held_out[1]).mean()
     assert trial.images_per_second > 0
 
 
@@ -186,7 +189,8 @@ def test_uneven_shards_keep_the_gradient(
     weights, (X, y) = start("float64"), batches(1, 35, "float64")[0]
     sizes, devices = solutions.weighted_shard_sizes(35, speeds), all_devices[: len(speeds)]
     grads = solutions.weighted_gradient(scratch, weights, (X, y), devices, sizes)
-    assert far(grads, OneDevice("scratch", weights).gradients(X, y)) < 1e-12
+    right = numpy_nets.step("scratch", X, y, weights, [(0, len(y))]).gradients
+    assert far(grads, right) < 1e-12
 
 
 def test_cells_take_steps_on_devices(strategies: Any, all_devices: Sequence[Any]) -> None:
