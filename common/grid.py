@@ -96,9 +96,13 @@ def run_grid(flags: argparse.Namespace) -> int:
     """
     framework, at_once, failed = flags.framework, min(4, cores()), 0
     planned = runs(framework, flags.out, more_devices=flags.more_devices, gpus=flags.gpus)
-    decide()
+    images = decide()
     print(f"{len(planned)} runs, {at_once} at a time", flush=True)
     get_ready(framework)
+    from common.data.synthetic import synthetic  # now: NumPy reads the number of threads
+
+    for given in (given for _, given in planned if not images and "net" not in given):
+        synthetic(first=(given.get("train_examples"), given.get("test_examples")))
     begun = ((framework, *run) for run in takewhile(lambda _: not failed, planned))
     with closing(outcomes(work, begun, at_once)) as ended:
         for number, (run, code, seconds, printed) in enumerate(ended, start=1):

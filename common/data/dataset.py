@@ -67,7 +67,7 @@ def load(
     `notify` gets a line on a download and on falling back. Raises RequestError.
     """
     if name == "sums":
-        return Dataset(name, *sums()).first(*first)
+        return Dataset(name, *sums(first)).first(*first)
     if name != "synthetic":
         try:
             return read_fashion_mnist(located(data_dir, notify), first).first(*first)

@@ -21,18 +21,22 @@ def text(first: int, second: int) -> str:
     return f"{first}+{second}={str(first + second)[::-1]}\n"
 
 
-def sums() -> tuple[Bytes, Bytes, Bytes, Bytes]:
+def sums(first: tuple[int | None, int | None] = (None, None)) -> tuple[Bytes, ...]:
     """Texts (n, 9) and labels (n, 9) for training, and for testing: in an order that is random.
 
     The label of a token is the next one, from "=" on. Texts are filled up with ends of lines.
+    `first`: so many of the train and of the test examples alone; None: all.
     """
     order = np.random.RandomState(0).permutation(100 * 100)
-    texts = np.full((len(order), LENGTH), TOKENS.index("\n"), np.uint8)
-    labels = np.full((len(order), LENGTH), NO_LABEL, np.uint8)
-    for row, number in enumerate(order):
-        line = text(*divmod(int(number), 100))
-        tokens = [TOKENS.index(sign) for sign in line]
-        answer = line.index("=") + 1
-        texts[row, : len(tokens) - 1] = tokens[:-1]
-        labels[row, answer - 1 : len(tokens) - 1] = tokens[answer:]
-    return texts[:TRAIN], labels[:TRAIN], texts[TRAIN:], labels[TRAIN:]
+    parts: list[Bytes] = []
+    for numbers in (order[:TRAIN][: first[0]], order[TRAIN:][: first[1]]):
+        texts = np.full((len(numbers), LENGTH), TOKENS.index("\n"), np.uint8)
+        labels = np.full((len(numbers), LENGTH), NO_LABEL, np.uint8)
+        for row, number in enumerate(numbers):
+            line = text(*divmod(int(number), 100))
+            tokens = [TOKENS.index(sign) for sign in line]
+            answer = line.index("=") + 1
+            texts[row, : len(tokens) - 1] = tokens[:-1]
+            labels[row, answer - 1 : len(tokens) - 1] = tokens[answer:]
+        parts += [texts, labels]
+    return tuple(parts)

@@ -8,7 +8,7 @@ random_sample and permutation alone, whose streams are frozen, and the arithmeti
 """
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,6 +211,7 @@ def _split(examples: int, first: int | None, seed: Sequence[int]) -> tuple[Bytes
     return images[order], labels[order]
 
 
+@cache
 def synthetic(
     train_examples: int = 12_800,
     test_examples: int = 2_000,
@@ -221,6 +222,7 @@ def synthetic(
 
     Images are (n, 28, 28) uint8, labels (n,) uint8 in 0..9, shuffled and balanced to within one.
     `first`: so many of the train and of the test examples alone, which takes less time; None: all.
+    They are drawn once: processes that are forked later have them.
     """
     train = _split(train_examples, first[0], [0, 0])
     return *train, *_split(test_examples, first[1], [0, 1])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import patch
 
 import concise_steps
 import pytest
@@ -19,7 +18,6 @@ from common.backends.frameworks import WRAPPERS
 from common.backends.interface import ALONE
 from common.base.arrays import part
 from common.compare.checks import same_bits
-from common.data.synthetic import synthetic
 from common.models.weights_file import save_weights
 from common.pairs.runs import read_run
 from common.parallel.strategies import OF_ANY_NET
@@ -82,9 +80,17 @@ def launches(framework: str) -> Iterator[Launch]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     planned = launches(metafunc.config.getoption("--framework") or "")
-    cases = [(launch, own) for launch in planned for own in launch[-1]]
-    named = [f"{x[0]} {x[1]} {x[2].partition('-size=')[2]} {own}" for x, own in cases]
-    metafunc.parametrize(("launch", "own"), cases, ids=named)
+    cases = [
+        pytest.param(
+            launch,
+            own,
+            id=f"{launch[0]} {launch[1]} {launch[2].partition('-size=')[2]} {own}",
+            marks=pytest.mark.xdist_group(str(launch)),
+        )
+        for launch in planned
+        for own in launch[-1]
+    ]
+    metafunc.parametrize(("launch", "own"), cases)
 
 
 @pytest.fixture(scope="session")
@@ -100,12 +106,10 @@ def made(framework: str, tmp_path_factory: pytest.TempPathFactory) -> Made:
         weights, name = steps.start("float64"), f"{layer}.weight"
         save_weights(starts / f"start{net}", {**weights, name: 300 * weights[name]})
     before: dict[str, Path] = {}
-    drawn_once = patch("common.data.dataset.synthetic", cache(synthetic))
 
     def run(chapter: str, flags: list[str], *more: str) -> Run:
         settings = vars(parser(framework, chapter).parse_args([*flags, *more]))
-        with drawn_once:
-            return settle(settings, ALONE, flags, Reporter(quiet=True))
+        return settle(settings, ALONE, flags, Reporter(quiet=True))
 
     @cache
     def make(launch: Launch) -> dict[str, list[Path]]:

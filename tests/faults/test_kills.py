@@ -48,9 +48,10 @@ def cases(framework: str) -> Iterator[Case]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     framework = metafunc.config.getoption("--framework") or FRAMEWORKS[0]
     chosen = list(cases(framework))
-    if metafunc.config.getoption("--short"):  # one of each net, on 3 devices
-        options = (f"--wrapper={WRAPPERS[framework][0]}", "--width=4")
-        chosen = [Case("scratch", 3, ()), Case("concise", 3, options)]
+    if metafunc.config.getoption("--short"):  # on 3 devices, and in 3 processes
+        chosen = [Case("scratch", 3, ())]
+        if framework == "pytorch":
+            chosen.append(Case("concise", 3, ("--wrapper=ddp", "--width=4")))
     metafunc.parametrize("case", chosen, ids=str)
 
 
