@@ -119,7 +119,7 @@ def tests(session: nox.Session) -> None:
     # Tests of a file share fixtures; long files are first, so that no core is idle at the end. Some
     # tests wait, so there is one process more than there are cores.
     at_once = (os.cpu_count() or 1) + 1
-    command = ["-m", "pytest", f"--numprocesses={at_once}", "--dist=loadgroup"]
+    command = ["-m", "pytest", f"--numprocesses={at_once}", "--dist=loadfile"]
     command += ["--no-loadscope-reorder", *session.posargs]
     failed = []
 

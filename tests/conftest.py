@@ -69,16 +69,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests that need another framework or option, and groups those that share work.
-
-    One process has all tests of a group: of a file, unless they are marked otherwise.
-    """
+    """Deselects the tests that need another framework or option."""
     foreign = [item for item in items if not _is_asked_for(item, config.getoption)]
     config.hook.pytest_deselected(items=foreign)
     items[:] = [item for item in items if item not in {*foreign}]
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 def _is_asked_for(item: pytest.Item, option: Callable[[str], Any]) -> bool:

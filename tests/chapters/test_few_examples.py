@@ -80,17 +80,9 @@ def launches(framework: str) -> Iterator[Launch]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     planned = launches(metafunc.config.getoption("--framework") or "")
-    cases = [
-        pytest.param(
-            launch,
-            own,
-            id=f"{launch[0]} {launch[1]} {launch[2].partition('-size=')[2]} {own}",
-            marks=pytest.mark.xdist_group(str(launch)),
-        )
-        for launch in planned
-        for own in launch[-1]
-    ]
-    metafunc.parametrize(("launch", "own"), cases)
+    cases = [(launch, own) for launch in planned for own in launch[-1]]
+    named = [f"{x[0]} {x[1]} {x[2].partition('-size=')[2]} {own}" for x, own in cases]
+    metafunc.parametrize(("launch", "own"), cases, ids=named)
 
 
 @pytest.fixture(scope="session")
