@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import tensorflow as tf
 from tensorflow import Tensor
@@ -14,6 +15,9 @@ Grads = dict[str, Tensor]
 
 KEYS = itertools.count(1)
 """By its key an operation finds its counterparts. Batch norm has larger keys."""
+
+GROUPS: Final = 800_000
+"""Groups of k devices have k added as their key. TensorFlow counts its own groups from 1."""
 
 
 def flatten(params: Mapping[str, Tensor]) -> Tensor:
@@ -66,7 +70,7 @@ def reduce_together(data: Sequence[Tensor], devices: Sequence[str]) -> list[Tens
                 tf.raw_ops.CollectiveReduce(  # the second version waits forever
                     input=tensor,
                     group_size=len(devices),
-                    group_key=len(devices),
+                    group_key=GROUPS + len(devices),
                     instance_key=key,
                     merge_op="Add",
                     final_op="Id",

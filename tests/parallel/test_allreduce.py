@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scratch_steps import as_arrays
+from started import python
 
 from common.backends.loading import primitives
 from common.chapters.scratch import ALLREDUCES
@@ -73,3 +74,30 @@ def test_tensorflow_adds_in_the_order_of_the_devices(
     a, b, c, d = rows = np.random.RandomState(4).uniform(1, 2, (4, 1000))
     expected = a + b + np.sqrt(c) + d
     assert all(found.tobytes() == expected.tobytes() for found in as_arrays(program(rows)))
+
+
+GROUPS = """
+import tensorflow as tf
+from frameworks.tensorflow.collectives import native
+
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
+# TensorFlow counts its groups from 1.
+how = {"group_size": 2, "group_key": 1, "instance_key": 10**6, "subdiv_offsets": [0]}
+
+@tf.function
+def reduce():
+    for device in ("CPU:0", "CPU:1"):
+        with tf.device(device):
+            tf.raw_ops.CollectiveReduce(input=tf.ones(1), merge_op="Add", final_op="Id", **how)
+
+reduce()
+print(native([tf.ones(1)])[0].numpy())
+"""
+
+
+@pytest.mark.only("tensorflow")
+def test_a_group_of_tensorflow_itself_has_another_key() -> None:
+    """As one of DTensor's, in the same process."""
+    done = python("-c", GROUPS)
+    assert done.stdout.strip() == "[1.]", done.stderr
