@@ -1,7 +1,7 @@
 """The plan of a benchmark: contender, framework and devices of each measurement."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from common.backends.interface import DeviceRequest
 from common.base.machine import cores
@@ -44,7 +44,7 @@ class Entry:
     chapter: str
     contender: str
     devices: int
-    kind: str = "cpu"
+    kind: Literal["cpu", "gpu"] = "cpu"
 
     def key(self) -> str:
         """The name of the entry, unique in a benchmark."""
@@ -79,7 +79,8 @@ def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 
     Ours is timed on 1 and 2 CPU devices, or on 1 and `gpus` GPUs. Rivals are timed on one device,
     except for Lightning Fabric on CPUs, which is timed on two.
     """
-    kind, most = ("gpu", gpus) if gpus else ("cpu", 2)
+    kind: Literal["cpu", "gpu"] = "gpu" if gpus else "cpu"
+    most = gpus or 2
     plan = []
     for chapter in chapters:
         for framework in frameworks:

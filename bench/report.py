@@ -20,7 +20,7 @@ HEADINGS: Final = (
 class Samples(Entry):
     """The figures of one loop, a value for each round: seconds, bytes and images per second."""
 
-    figures: dict[str, list[float]] = field(default_factory=dict)
+    figures: dict[str, list[float]] = field(kw_only=True)
 
     def median(self, name: str) -> float:
         """The median over the rounds."""
